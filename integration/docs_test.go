@@ -1,0 +1,102 @@
+package integration_test
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var (
+	fence    = regexp.MustCompile("(?ms)^```.*?^```$")
+	codeSpan = regexp.MustCompile("`[^`\n]+`")
+	link     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	taskCall = regexp.MustCompile(`(?m)(?:^|\x60|tools/go\.mod )task ([a-z]+(?::[a-z]+)*)`)
+	target   = regexp.MustCompile(`(?m)^ {2}([a-z]+(?::[a-z]+)*):$`)
+)
+
+// The pages name files and targets; both must be there.
+func TestTreeDocs(t *testing.T) {
+	t.Parallel()
+	files := tree(t)
+	exists := map[string]bool{}
+	var targets []string
+	for _, s := range files {
+		for p := s.path; p != "."; p = path.Dir(p) {
+			exists[p] = true
+		}
+		if s.path == "Taskfile.yml" {
+			targets = targetsOf(s.text)
+		}
+	}
+	var offenders []string
+	for _, s := range files {
+		if s.is(".md") {
+			offenders = append(offenders, deadLinks(s, exists)...)
+			offenders = append(offenders, unknownTargets(s, targets)...)
+		}
+	}
+	report(t, offenders)
+}
+
+func TestTreeDocsCatches(t *testing.T) {
+	t.Parallel()
+	page := source{"docs/page.md", strings.Join([]string{
+		"[there](other.md#part) [above](../README.md) [gone](gone.md) [web](https://go.dev) [here](#part)",
+		"`f[T](x)`, run `task test:race` or `task sing`",
+		"```",
+		"x := fs[0](y)",
+		"task test && go tool -modfile=tools/go.mod task dance:fast",
+		"```",
+		"a task waits",
+	}, "\n")}
+	exists := map[string]bool{"docs/other.md": true, "README.md": true}
+	targets := targetsOf("version: '3'\ntasks:\n  test:\n    desc: tests\n  test:race:\n    cmd: go test -race\n")
+
+	got := append(deadLinks(page, exists), unknownTargets(page, targets)...)
+	want := []string{
+		"docs/page.md links to gone.md",
+		"docs/page.md names the target dance:fast",
+		"docs/page.md names the target sing",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func deadLinks(page source, exists map[string]bool) []string {
+	prose := codeSpan.ReplaceAllString(fence.ReplaceAllString(page.text, ""), "")
+	var found []string
+	for _, m := range link.FindAllStringSubmatch(prose, -1) {
+		to, _, _ := strings.Cut(m[1], "#")
+		if to == "" || strings.Contains(to, ":") {
+			continue
+		}
+		if !exists[path.Join(path.Dir(page.path), to)] {
+			found = append(found, page.path+" links to "+to)
+		}
+	}
+	return found
+}
+
+func unknownTargets(page source, targets []string) []string {
+	code := append(fence.FindAllString(page.text, -1), codeSpan.FindAllString(page.text, -1)...)
+	var found []string
+	for _, m := range taskCall.FindAllStringSubmatch(strings.Join(code, "\n"), -1) {
+		if !slices.Contains(targets, m[1]) {
+			found = append(found, page.path+" names the target "+m[1])
+		}
+	}
+	return slices.Compact(found)
+}
+
+func targetsOf(taskfile string) []string {
+	var names []string
+	for _, m := range target.FindAllStringSubmatch(taskfile, -1) {
+		names = append(names, m[1])
+	}
+	return names
+}
