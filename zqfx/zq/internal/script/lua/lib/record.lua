@@ -1,0 +1,21 @@
+-- retry record: attempts "|" losses "|" alone "|" replays "|" original score "|" last error
+-- attempts: finished runs that failed. losses: workers that died while they held it alone.
+-- alone: 1 while it is claimed alone, so that a reap knows whom to blame.
+local function read_record(raw)
+  if not raw then return { attempts = 0, losses = 0, alone = 0, replays = 0, score = '', err = '' } end
+  local a, l, s, r, score, err = string.match(raw, '^(%d+)|(%d+)|(%d+)|(%d+)|([^|]*)|(.*)$')
+  if not a then return { attempts = 0, losses = 0, alone = 0, replays = 0, score = '', err = '' } end
+  return {
+    attempts = tonumber(a), losses = tonumber(l), alone = tonumber(s), replays = tonumber(r),
+    score = score, err = err,
+  }
+end
+
+local function write_record(r)
+  return string.format('%d|%d|%d|%d|%s|', r.attempts, r.losses, r.alone, r.replays, r.score) .. r.err
+end
+
+-- A record that says nothing but a score is needed only while the score is not in a set.
+local function worth_keeping(r)
+  return r.attempts > 0 or r.losses > 0 or r.alone > 0 or r.replays > 0
+end
