@@ -1,0 +1,44 @@
+package zq
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Timeouts of the library's own connections. Each is far below the shortest sensible lease.
+const (
+	dialTimeout  = 2 * time.Second
+	callTimeout  = 3 * time.Second
+	blockedSlice = 5 * time.Second // how long one blocking pop waits at most
+)
+
+// ownClient makes a client to the same server as rdb, for calls whose timing must not depend on how the
+// application set up or uses its own: no hidden retries, contexts obeyed, a pool that nobody else drains.
+// For a client of an unknown type it gives rdb itself, and says that it is not its own.
+func ownClient(rdb redis.UniversalClient, pool int) (client redis.UniversalClient, own bool) {
+	switch c := rdb.(type) {
+	case *redis.Client:
+		o := *c.Options()
+		o.MaxRetries, o.ContextTimeoutEnabled = -1, true
+		o.PoolSize, o.MinIdleConns, o.MaxIdleConns, o.MaxActiveConns = pool, 0, 0, 0
+		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = dialTimeout, callTimeout, callTimeout, callTimeout
+		return redis.NewClient(&o), true
+	case *redis.ClusterClient:
+		o := *c.Options()
+		o.MaxRetries, o.ContextTimeoutEnabled = -1, true
+		o.PoolSize, o.MinIdleConns, o.MaxIdleConns, o.MaxActiveConns = pool, 0, 0, 0
+		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = dialTimeout, callTimeout, callTimeout, callTimeout
+		return redis.NewClusterClient(&o), true
+	}
+	return rdb, false
+}
+
+// pinned is a client whose pipelines go to the node of a key, so that WAIT follows the write it waits for.
+func pinned(ctx context.Context, rdb redis.UniversalClient, key string) (redis.Cmdable, error) {
+	if c, ok := rdb.(*redis.ClusterClient); ok {
+		return c.MasterForKey(ctx, key)
+	}
+	return rdb, nil
+}
