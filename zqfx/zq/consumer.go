@@ -155,7 +155,7 @@ func (c *Consumer) newSession(ctx context.Context) *session {
 		queue: c.queue, keys: keys.New(c.queue, 0), scripts: script.New(), handler: c.handler, cfg: c.cfg,
 		rules: rules{maxAttempts: c.cfg.MaxAttempts, delay: c.cfg.RetryDelay},
 		count: &counters{}, log: newJournal(c.cfg.Logger, c.queue),
-		stop: make(chan struct{}), calm: make(chan struct{}), look: make(chan struct{}, 1),
+		stop: make(chan struct{}), calm: make(chan struct{}), last: make(chan struct{}), look: make(chan struct{}, 1),
 		sleepy: make(chan struct{}, 1), woken: make(chan struct{}, 1), doubt: make(chan string, 1),
 	}
 	base := context.WithoutCancel(ctx)

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/zqueue/zqueue/zqfx/zq/internal/script"
 )
 
@@ -38,7 +40,7 @@ func (s *session) drain(hurry <-chan struct{}) error {
 	close(s.calm)
 	s.sweeping.Wait()
 	running := s.abandonAll()
-	close(s.dirty)
+	close(s.last)
 	if waitGroup(&s.settling, lastWords) {
 		s.giveUp()
 	}
@@ -67,6 +69,11 @@ func (s *session) giveUp() {
 	case cid := <-s.doubt:
 		cids = append(cids, cid)
 	default:
+	}
+	// A marker may have been taken by the blocked call that was cut off: somebody else must look.
+	if err := s.rdb.ZAdd(ctx, s.keys.Wake, redis.Z{Member: "w"}).Err(); err != nil {
+		s.log.trouble("give claims back", err)
+		return
 	}
 	for _, cid := range cids {
 		call := script.SettleCall{CID: cid, GiveUp: true, DeadKeep: s.cfg.DeadRetention, DeadMax: s.cfg.DeadMax}

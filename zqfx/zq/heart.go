@@ -14,10 +14,11 @@ import (
 func (s *session) heart() {
 	for {
 		every := s.cfg.Lease / 3
+		within := max(every, 250*time.Millisecond)            // a short lease is no reason to cut a slow reply off
 		if redo.Sleep(s.io, every-rand.N(every/8+1)) != nil { //nolint:gosec // jitter, not a secret
 			return
 		}
-		s.beat(every)
+		s.beat(within)
 		s.upkeep()
 	}
 }

@@ -105,14 +105,12 @@ func (m *Message) timeFaults() []error {
 	if m.Delay != 0 && !m.Due.IsZero() {
 		faults = append(faults, invalid("message.due", "set together with delay", "one of the two"))
 	}
-	// The year bound keeps microseconds exact in a score; the delay bound itself is relative to the server.
-	if y := m.Due.Year(); !m.Due.IsZero() && (y < 1 || y > maxYear) {
-		faults = append(faults, invalid("message.due", "the year "+strconv.Itoa(y), fmt.Sprintf("at most the year %d", maxYear)))
+	// The server's clock decides when it is due; this clock only tells a mistake from a plan.
+	if time.Until(m.Due) > MaxDelay+24*time.Hour {
+		faults = append(faults, invalid("message.due", m.Due.UTC().Format(time.RFC3339), fmt.Sprintf("at most %s from now", MaxDelay)))
 	}
 	return faults
 }
-
-const maxYear = 2200
 
 // placement turns a valid message into what the script takes. window is the dedupe window for ids that the
 // caller chose.

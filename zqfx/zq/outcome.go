@@ -88,6 +88,9 @@ func decide(d *Delivery, err error, cause error, r rules) decision {
 	if errors.Is(cause, ErrLeaseLost) {
 		return decision{verdict: drop, err: err}
 	}
+	if errors.Is(cause, ErrTimeout) && contextual(err, cause) {
+		err = fmt.Errorf("%w: %w", ErrTimeout, err)
+	}
 	var (
 		dead      *deadError
 		postponed *postponeError

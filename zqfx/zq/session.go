@@ -61,6 +61,7 @@ type session struct {
 	doubt   chan string // a claim id whose reply never came; room for one
 
 	calm chan struct{} // closed when nobody may be taken a message from any more
+	last chan struct{} // closed when no outcome is decided any more
 
 	claimer, workers, settling, beating, sweeping sync.WaitGroup
 }

@@ -10,10 +10,26 @@ import (
 // settler records outcomes: of one claim at a time, in the order in which they were decided. While a call is
 // under way the next ones gather, so that the group grows with the load and alone an outcome goes at once.
 func (s *session) settler() {
-	for c := range s.dirty {
-		for batch := c.next(); len(batch) > 0; batch = c.next() {
-			s.settle(c, batch)
+	for {
+		select {
+		case c := <-s.dirty:
+			s.flush(c)
+		case <-s.last: // nobody decides anything any more; only what waits is left
+			for {
+				select {
+				case c := <-s.dirty:
+					s.flush(c)
+				default:
+					return
+				}
+			}
 		}
+	}
+}
+
+func (s *session) flush(c *claim) {
+	for batch := c.next(); len(batch) > 0; batch = c.next() {
+		s.settle(c, batch)
 	}
 }
 

@@ -142,7 +142,11 @@ func (s *session) recordAndWait(u *unit, d *Delivery, dec decision, rest int) (c
 	}
 	o.done = make(chan int, 1)
 	u.claim.add(*o)
-	code = <-o.done
+	select {
+	case code = <-o.done:
+	case <-s.io.Done(): // the drain is over and Redis has not answered
+		code = script.CodeLost
+	}
 	return code, goOn && code == applied
 }
 
