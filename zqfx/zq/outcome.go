@@ -116,9 +116,20 @@ func contextual(err, cause error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, cause)
 }
 
+// told is what a handler said, without the library's own word around it.
+func told(err error) error {
+	switch e := err.(type) { //nolint:errorlint // only the outermost: what a handler wrapped around it is its text
+	case *deadError:
+		return e.err
+	case *retryAfterError:
+		return e.err
+	}
+	return err
+}
+
 // errorText is an error as it is stored: clipped, and safe from an Error method that panics.
 func errorText(err error, most int) (text string) {
-	if err == nil {
+	if err = told(err); err == nil {
 		return ""
 	}
 	defer func() {
