@@ -14,19 +14,13 @@ import (
 func ExampleInspector_Replay() {
 	ctx := context.Background()
 	server, err := zqtest.StartEmbedded()
-	if err != nil {
-		panic(err)
-	}
+	check(err)
 	defer server.Close()
 	rdb := server.Client()
 	p, err := zq.NewProducer(rdb, "orders")
-	if err != nil {
-		panic(err)
-	}
+	check(err)
 	in, err := zq.NewInspector(rdb, "orders")
-	if err != nil {
-		panic(err)
-	}
+	check(err)
 
 	mended, results := false, make(chan string, 1)
 	handler := zq.HandlerFunc(func(_ context.Context, d *zq.Delivery) error {
@@ -38,48 +32,33 @@ func ExampleInspector_Replay() {
 	})
 	work := func() *zq.Consumer {
 		c, err := zq.NewConsumer(rdb, "orders", handler, zq.ConsumerConfig{})
-		if err != nil {
-			panic(err)
-		}
-		if err := c.Start(ctx); err != nil {
-			panic(err)
-		}
+		check(err)
+		check(c.Start(ctx))
 		return c
 	}
 
-	if _, err := p.Enqueue(ctx, zq.Message{ID: "o-1", Key: "customer-7", Body: []byte("12.50 XXX")}); err != nil {
-		panic(err)
-	}
+	_, err = p.Enqueue(ctx, zq.Message{ID: "o-1", Key: "customer-7", Body: []byte("12.50 XXX")})
+	check(err)
 	c := work()
 	for range time.Tick(time.Millisecond) {
 		if info, err := in.Message(ctx, "o-1"); err == nil && info.State == zq.StateDead {
 			break
 		}
 	}
-	if err := c.Stop(ctx); err != nil {
-		panic(err)
-	}
+	check(c.Stop(ctx))
 	letters, err := in.DeadLetters(ctx, time.Time{}, 10)
-	if err != nil {
-		panic(err)
-	}
+	check(err)
 	for _, l := range letters {
 		fmt.Printf("%s of %s: %s: %s\n", l.Message.ID, l.Message.Key, l.Reason, l.Error)
 	}
 
 	mended = true
-	if err := in.Replay(ctx, "o-1"); err != nil {
-		panic(err)
-	}
+	check(in.Replay(ctx, "o-1"))
 	c = work()
 	fmt.Println(<-results)
-	if err := c.Stop(ctx); err != nil {
-		panic(err)
-	}
+	check(c.Stop(ctx))
 	report, err := in.Verify(ctx, 0)
-	if err != nil {
-		panic(err)
-	}
+	check(err)
 	fmt.Println("messages", report.Messages, "problems", len(report.Problems))
 	// Output:
 	// o-1 of customer-7: currency: no rate for XXX
@@ -91,39 +70,27 @@ func ExampleInspector_Replay() {
 func ExampleInspector_Depth() {
 	ctx := context.Background()
 	server, err := zqtest.StartEmbedded()
-	if err != nil {
-		panic(err)
-	}
+	check(err)
 	defer server.Close()
 	rdb := server.Client()
 	p, err := zq.NewProducer(rdb, "orders")
-	if err != nil {
-		panic(err)
-	}
+	check(err)
 	batch := []zq.Message{
 		{ID: "a", Key: "k"}, {ID: "b", Key: "k"}, {ID: "c"}, {ID: "d", Delay: time.Hour}, {ID: "a"}, {ID: "bad\n"},
 	}
 	results, err := p.EnqueueBatch(ctx, batch)
-	if err != nil {
-		panic(err)
-	}
+	check(err)
 	for _, r := range results {
 		if r.Duplicate || r.Err != nil {
 			fmt.Println(r.ID, r.State, r.Err)
 		}
 	}
 	in, err := zq.NewInspector(rdb, "orders")
-	if err != nil {
-		panic(err)
-	}
+	check(err)
 	d, err := in.Depth(ctx)
-	if err != nil {
-		panic(err)
-	}
+	check(err)
 	n, err := in.Counters(ctx)
-	if err != nil {
-		panic(err)
-	}
+	check(err)
 	fmt.Println("pending", d.Pending, "ready", d.Ready, "delayed", d.Delayed)
 	fmt.Println("enqueued", n.Enqueued, "duplicates", n.Duplicates)
 	// Output:

@@ -23,20 +23,15 @@ var Placed = zq.NewKind[OrderPlaced]("order.placed")
 func Example() {
 	ctx := context.Background()
 	server, err := zqtest.StartEmbedded() // a real program connects to its Redis
-	if err != nil {
-		panic(err)
-	}
+	check(err)
 	defer server.Close()
 	rdb := server.Client()
 
 	orders, err := zq.NewProducer(rdb, "orders")
-	if err != nil {
-		panic(err)
-	}
+	check(err)
 	for _, id := range []string{"o-1", "o-2", "o-3"} {
-		if _, err := Placed.Send(ctx, orders, OrderPlaced{ID: id}, zq.WithKey("customer-7")); err != nil {
-			panic(err)
-		}
+		_, err = Placed.Send(ctx, orders, OrderPlaced{ID: id}, zq.WithKey("customer-7"))
+		check(err)
 	}
 
 	finished := make(chan struct{})
@@ -51,16 +46,10 @@ func Example() {
 		return nil
 	})
 	consumer, err := zq.NewOrderedConsumer(rdb, "orders", handler, zq.OrderedConfig{Concurrency: 16})
-	if err != nil {
-		panic(err)
-	}
-	if err := consumer.Start(ctx); err != nil {
-		panic(err)
-	}
+	check(err)
+	check(consumer.Start(ctx))
 	<-finished
-	if err := consumer.Stop(ctx); err != nil {
-		panic(err)
-	}
+	check(consumer.Stop(ctx))
 	// Output:
 	// o-1 attempt 1
 	// o-2 attempt 2
@@ -71,20 +60,14 @@ func Example() {
 func ExampleProducer_Enqueue() {
 	ctx := context.Background()
 	server, err := zqtest.StartEmbedded()
-	if err != nil {
-		panic(err)
-	}
+	check(err)
 	defer server.Close()
 
 	p, err := zq.NewProducer(server.Client(), "mail", zq.WithDedupeWindow(24*time.Hour))
-	if err != nil {
-		panic(err)
-	}
+	check(err)
 	for range 2 {
 		r, err := p.Enqueue(ctx, zq.Message{ID: "welcome-42", Body: []byte("hello"), Delay: time.Minute})
-		if err != nil {
-			panic(err)
-		}
+		check(err)
 		fmt.Printf("%s duplicate=%t state=%q\n", r.ID, r.Duplicate, r.State)
 	}
 	_, err = p.Enqueue(ctx, zq.Message{ID: "welcome-43", Delay: -time.Second})
@@ -108,9 +91,7 @@ func ExampleNewMux() {
 			return nil
 		}),
 	)
-	if err != nil {
-		panic(err)
-	}
+	check(err)
 	// A handler can be tried without a queue.
 	body := []byte(`{"id":"o-9"}`)
 	for _, kind := range []string{"order.placed", "refund", "order.lost"} {
@@ -128,15 +109,11 @@ func ExampleNewMux() {
 func ExampleDelivery_Effect() {
 	ctx := context.Background()
 	server, err := zqtest.StartEmbedded()
-	if err != nil {
-		panic(err)
-	}
+	check(err)
 	defer server.Close()
 	rdb := server.Client()
 	p, err := zq.NewProducer(rdb, "orders")
-	if err != nil {
-		panic(err)
-	}
+	check(err)
 	shipped := zq.NewKind[OrderPlaced]("order.shipped")
 	finished := make(chan struct{})
 	mux, err := zq.NewMux(
@@ -153,25 +130,23 @@ func ExampleDelivery_Effect() {
 			return nil
 		}),
 	)
-	if err != nil {
-		panic(err)
-	}
-	if _, err := Placed.Send(ctx, p, OrderPlaced{ID: "o-1", Cents: 1999}, zq.WithID("o-1")); err != nil {
-		panic(err)
-	}
+	check(err)
+	_, err = Placed.Send(ctx, p, OrderPlaced{ID: "o-1", Cents: 1999}, zq.WithID("o-1"))
+	check(err)
 	c, err := zq.NewConsumer(rdb, "orders", mux, zq.ConsumerConfig{})
-	if err != nil {
-		panic(err)
-	}
-	if err := c.Start(ctx); err != nil {
-		panic(err)
-	}
+	check(err)
+	check(c.Start(ctx))
 	<-finished
-	if err := c.Stop(ctx); err != nil {
-		panic(err)
-	}
+	check(c.Stop(ctx))
 	fmt.Println(rdb.Get(ctx, zq.EffectKey("orders", "revenue")).Val())
 	// Output:
 	// shipping o-1
 	// 1999
+}
+
+// check keeps the examples to their story; a program returns the error.
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
 }
