@@ -78,8 +78,8 @@ func (c *Consumer) Start(ctx context.Context) error {
 		return wrap(err, "start consumer of "+c.queue)
 	}
 	c.session = s
-	s.start()
-	go c.watch() // ends with the session
+	s.start()    //nolint:contextcheck // ctx is for the checks alone; the session has contexts of its own
+	go c.watch() //nolint:contextcheck // ends with the session, as above
 	return nil
 }
 

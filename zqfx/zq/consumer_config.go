@@ -31,7 +31,7 @@ const (
 	DeadLetterKey
 )
 
-// Unlimited, as MaxRun or ClaimAhead, means none: no limit on a run, no claiming ahead.
+// Unlimited stands for none: as MaxRun no limit on a run, as ClaimAhead no claiming ahead.
 const Unlimited = -1
 
 // ConsumerConfig configures a Consumer. The zero value is good; a zero field means its default.

@@ -3,6 +3,7 @@ package zq
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -95,7 +96,7 @@ func (d *Delivery) Then(msgs ...Message) error {
 // whose state lives in the queue's namespace is exactly-once. If one cannot be applied nothing is, and the
 // message counts as failed with an *EffectError.
 func (d *Delivery) Effect(effects ...effect.Effect) error {
-	all := append(d.effects[:len(d.effects):len(d.effects)], effects...)
+	all := slices.Concat(d.effects, effects)
 	if err := checkEffects(all); err != nil {
 		return err
 	}

@@ -91,7 +91,7 @@ func (g *group) join(ctx context.Context, place script.Placement) (Receipt, erro
 	g.waiting = append(g.waiting, c)
 	if !g.flying {
 		g.flying = true
-		go g.fly()
+		go g.fly() //nolint:contextcheck // a step belongs to several callers, and must not end with one of them
 	}
 	g.mu.Unlock()
 	select {
