@@ -14,6 +14,7 @@ type outcome struct {
 	keep   time.Duration   // dedupe window of a plain ack; 0 for none
 	other  *script.Outcome // anything but a plain ack
 	leaves int             // messages that leave the claim with it, itself included
+	bytes  int             // of what is attached
 	done   chan int        // told the script's code, if somebody waits
 }
 
@@ -72,7 +73,13 @@ func (o *outcome) tell(code int) {
 func (c *claim) next() []outcome {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := min(len(c.pending), stepMessages)
+	n, size := 0, 0
+	for n < len(c.pending) && n < stepMessages {
+		if size += c.pending[n].bytes; n > 0 && size > stepBytes {
+			break
+		}
+		n++
+	}
 	batch := c.pending[:n:n]
 	c.pending = c.pending[n:]
 	if len(c.pending) == 0 {

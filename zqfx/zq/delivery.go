@@ -2,6 +2,7 @@ package zq
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -44,6 +45,7 @@ type Delivery struct {
 	held          *claim
 	follow        []script.Placement
 	effects       []effect.Effect
+	bytes         int // of follow-ups and effects
 }
 
 // newDelivery opens what a claim gave. It fails with a dead-letter reason when the envelope is gone or unreadable.
@@ -86,9 +88,15 @@ func (d *Delivery) Then(msgs ...Message) error {
 	if err := validateAll(msgs, DefaultMaxBody); err != nil {
 		return err
 	}
+	places, size := make([]script.Placement, len(msgs)), d.bytes
 	for i := range msgs {
-		d.follow = append(d.follow, msgs[i].placement(DefaultDedupeWindow))
+		places[i] = msgs[i].placement(DefaultDedupeWindow)
+		size += len(places[i].Envelope) + len(places[i].ID) + len(places[i].Key)
 	}
+	if err := sizeFault("follow-ups", size); err != nil {
+		return err
+	}
+	d.follow, d.bytes = append(d.follow, places...), size
 	return nil
 }
 
@@ -97,10 +105,11 @@ func (d *Delivery) Then(msgs ...Message) error {
 // message counts as failed with an *EffectError.
 func (d *Delivery) Effect(effects ...effect.Effect) error {
 	all := slices.Concat(d.effects, effects)
-	if err := checkEffects(all); err != nil {
+	size := d.bytes + effectBytes(effects)
+	if err := errors.Join(checkEffects(all), sizeFault("effects", size)); err != nil {
 		return err
 	}
-	d.effects = all
+	d.effects, d.bytes = all, size
 	return nil
 }
 
@@ -110,7 +119,7 @@ func (d *Delivery) Checkpoint(ctx context.Context, effects ...effect.Effect) err
 	if d.held == nil {
 		return fmt.Errorf("zq: checkpoint %s/%s: %w", d.Queue, d.ID, ErrLeaseLost)
 	}
-	if err := checkEffects(effects); err != nil {
+	if err := errors.Join(checkEffects(effects), sizeFault("effects", effectBytes(effects))); err != nil {
 		return err
 	}
 	code, err := d.held.checkpoint(ctx, uuid.NewString(), d.member, wireEffects(effects))
@@ -130,6 +139,25 @@ func (d *Delivery) attached() bool { return len(d.follow) > 0 || len(d.effects) 
 
 // EffectKey is the name in Redis of an effect's key, for reading it.
 func EffectKey(queue, name string) string { return keys.New(queue, 0).Effect(name) }
+
+// sizeFault keeps what goes into one script within bounds.
+func sizeFault(what string, bytes int) error {
+	if bytes > MaxAttached {
+		return invalid(what, fmt.Sprintf("%d bytes", bytes), fmt.Sprintf("at most %d bytes together", MaxAttached))
+	}
+	return nil
+}
+
+func effectBytes(list []effect.Effect) int {
+	n := 0
+	for _, e := range list {
+		n += len(e.Name())
+		for _, a := range e.Args() {
+			n += len(a)
+		}
+	}
+	return n
+}
 
 func checkEffects(list []effect.Effect) error {
 	for i, e := range list {

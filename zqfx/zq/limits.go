@@ -16,6 +16,7 @@ const (
 	MaxBatch       = 10_000                    // messages in one EnqueueBatch, and follow-ups of one ack
 	MaxScore       = int64(1)<<53 - 1          // scores are exact in [-MaxScore, MaxScore]
 	MaxDelay       = 10 * 365 * 24 * time.Hour // about ten years
+	MaxAttached    = 8 << 20                   // bytes of follow-ups and effects of one ack, or of one checkpoint
 	MinLease       = 100 * time.Millisecond    // of a consumer's claims
 	MaxLease       = 24 * time.Hour            // of a consumer's claims
 	maxErrorText   = 4 << 10                   // bytes of a dead letter's error

@@ -174,7 +174,7 @@ func (s *session) outcome(u *unit, d *Delivery, dec decision, rest int) (o *outc
 		s.count.acked.Add(1)
 		if d.attached() {
 			other := script.AckWith(d.member, d.dedupe, wireEffects(d.effects), d.follow)
-			return &outcome{other: &other, leaves: 1}, true
+			return &outcome{other: &other, leaves: 1, bytes: d.bytes}, true
 		}
 		return &outcome{member: d.member, keep: d.dedupe, leaves: 1}, true
 	case retry:
