@@ -24,15 +24,28 @@ func ownClient(rdb redis.UniversalClient, pool int) (client redis.UniversalClien
 		o.MaxRetries, o.ContextTimeoutEnabled = -1, true
 		o.PoolSize, o.MinIdleConns, o.MaxIdleConns, o.MaxActiveConns = pool, 0, 0, 0
 		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = dialTimeout, callTimeout, callTimeout, callTimeout
+		// What go-redis has set up in these belongs to the application's client: a copy must not share it.
+		o.PushNotificationProcessor, o.ClientSideCacheConfig, o.ClientSideCache = nil, nil, nil
+		o.MaintNotificationsConfig = copied(o.MaintNotificationsConfig)
 		return redis.NewClient(&o), true
 	case *redis.ClusterClient:
 		o := *c.Options()
 		o.MaxRetries, o.ContextTimeoutEnabled = -1, true
 		o.PoolSize, o.MinIdleConns, o.MaxIdleConns, o.MaxActiveConns = pool, 0, 0, 0
 		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = dialTimeout, callTimeout, callTimeout, callTimeout
+		o.PushNotificationProcessor = nil
+		o.MaintNotificationsConfig = copied(o.MaintNotificationsConfig)
 		return redis.NewClusterClient(&o), true
 	}
 	return rdb, false
+}
+
+func copied[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
 }
 
 // pinned is a client whose pipelines go to the node of a key, so that WAIT follows the write it waits for.

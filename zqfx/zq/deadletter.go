@@ -3,6 +3,7 @@ package zq
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strconv"
 	"time"
 
@@ -38,47 +39,99 @@ func readLetter(raw string, diedAt float64, envelope string, s script.Story) Dea
 	}
 }
 
-// MaxPage is the most dead letters that one call lists.
+// MaxPage is the most dead letters that one call of DeadLetters lists.
 const MaxPage = 1000
 
-// DeadLetters lists up to n dead letters that died after since, oldest first. Go on with the DiedAt of the
-// last; letters of one microsecond may come again.
+// How many dead letters one step of a walk reads; their bodies come with them.
+const deadPage = 100
+
+// DeadLetters lists the first n dead letters, 1 to MaxPage, that died at since or later, oldest first.
 func (i *Inspector) DeadLetters(ctx context.Context, since time.Time, n int) ([]DeadLetter, error) {
 	if n < 1 || n > MaxPage {
 		return nil, invalid("count", n, fmt.Sprintf("1 to %d", MaxPage))
 	}
-	least := "-inf"
-	if !since.IsZero() {
-		least = strconv.FormatInt(since.UnixMicro(), 10)
+	var out []DeadLetter
+	for l, err := range i.EachDeadLetter(ctx, since) {
+		if err != nil {
+			return out, err
+		}
+		if out = append(out, l); len(out) == n {
+			break
+		}
 	}
+	return out, nil
+}
+
+// EachDeadLetter walks the dead letters that died at since or later, oldest first. One that is there from the
+// walk's start to its end comes once; the walk holds nothing up, and replaying on the way is fine.
+func (i *Inspector) EachDeadLetter(ctx context.Context, since time.Time) iter.Seq2[DeadLetter, error] {
+	return func(yield func(DeadLetter, error) bool) {
+		from := int64(0)
+		if !since.IsZero() {
+			from = since.UnixMicro()
+		}
+		seen := map[string]bool{} // of those that died at from: many can die in one microsecond
+		for {
+			page, full, err := i.deadFrom(ctx, from, deadPage+len(seen))
+			if err != nil {
+				yield(DeadLetter{}, wrap(err, "dead letters of "+i.queue))
+				return
+			}
+			for _, d := range page {
+				if seen[d.member] {
+					continue
+				}
+				if d.at > from {
+					from, seen = d.at, map[string]bool{}
+				}
+				seen[d.member] = true
+				if d.there && !yield(d.letter, nil) {
+					return
+				}
+			}
+			if !full {
+				return
+			}
+		}
+	}
+}
+
+// deadMember is a dead letter as a walk finds it; there is false when it went between two reads.
+type deadMember struct {
+	member string
+	at     int64
+	letter DeadLetter
+	there  bool
+}
+
+// deadFrom reads up to n dead letters; full says that there may be more.
+func (i *Inspector) deadFrom(ctx context.Context, from int64, n int) (page []deadMember, full bool, err error) {
 	found, err := i.rdb.ZRangeArgsWithScores(ctx, redis.ZRangeArgs{
-		Key: i.keys.Dead, ByScore: true, Start: least, Stop: "+inf", Count: int64(n),
+		Key: i.keys.Dead, ByScore: true, Start: strconv.FormatInt(from, 10), Stop: "+inf", Count: int64(n),
 	}).Result()
 	if err != nil || len(found) == 0 {
-		return nil, wrap(err, "dead letters of "+i.queue)
+		return nil, false, err
 	}
-	members, fields := make([]string, len(found)), make([]string, len(found))
+	page, fields := make([]deadMember, len(found)), make([]string, len(found))
 	for j, z := range found {
-		members[j], _ = z.Member.(string)
-		fields[j] = field(members[j])
+		page[j].member, _ = z.Member.(string)
+		page[j].at = int64(z.Score)
+		fields[j] = field(page[j].member)
 	}
 	var stories, envelopes *redis.SliceCmd
 	if _, err := i.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 		stories, envelopes = p.HMGet(ctx, i.keys.DeadInfo, fields...), p.HMGet(ctx, i.keys.Msg, fields...)
 		return nil
 	}); err != nil {
-		return nil, wrap(err, "dead letters of "+i.queue)
+		return nil, false, err
 	}
-	out := make([]DeadLetter, 0, len(found))
-	for j := range found {
+	for j := range page {
 		story, there := stories.Val()[j].(string)
-		if !there {
-			continue // replayed or removed between the two reads
-		}
 		envelope, _ := envelopes.Val()[j].(string)
-		out = append(out, readLetter(members[j], found[j].Score, envelope, script.ReadStory(story)))
+		page[j].there = there
+		page[j].letter = readLetter(page[j].member, found[j].Score, envelope, script.ReadStory(story))
 	}
-	return out, nil
+	return page, len(found) == n, nil
 }
 
 // field is the name under which a member's hashes are kept.

@@ -3,7 +3,6 @@ package zq
 import (
 	"context"
 	"errors"
-	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -181,46 +180,6 @@ func parseScore(s string) float64 {
 		return 0
 	}
 	return f
-}
-
-// KeyInfo is an ordering key that something holds up.
-type KeyInfo struct {
-	Key string
-	// Held is what holds it: the id of a claim, "delayed" while its head waits for its next attempt,
-	// "suspect", "halted", or "dying" while its lane goes to the dead letters.
-	Held string
-	// Waiting counts the messages in its lane; Head is the id of the first, "" if there is none.
-	Waiting int64
-	Head    string
-	// Due is when a delayed key goes on.
-	Due time.Time
-}
-
-// Keys walks the keys that something holds up, in no order. A key may come twice while the queue works.
-func (i *Inspector) Keys(ctx context.Context) iter.Seq2[KeyInfo, error] {
-	return func(yield func(KeyInfo, error) bool) {
-		var cursor uint64
-		for {
-			page, next, err := i.scripts.Keys(ctx, i.rdb, i.keys, cursor, 100)
-			if err != nil {
-				yield(KeyInfo{}, wrap(err, "keys of "+i.queue))
-				return
-			}
-			for _, k := range page {
-				info := KeyInfo{Key: k.Key, Waiting: k.Waiting, Due: microsTime(k.Due)}
-				info.Held, _, _ = strings.Cut(k.Lock, "|")
-				if k.Head != "" {
-					info.Head = member.Parse(k.Head).ID
-				}
-				if !yield(info, nil) {
-					return
-				}
-			}
-			if cursor = next; cursor == 0 {
-				return
-			}
-		}
-	}
 }
 
 // Pause stops claiming, in all consumers; handlers at work finish. It says whether the queue was running.
