@@ -145,11 +145,13 @@ func (c *claim) overdue(now time.Time) bool {
 }
 
 // checkpoint applies effects without an ack, again under the same token while the failure may pass.
-func (c *claim) checkpoint(ctx context.Context, token, member string, effects []script.Effect) (code int, err error) {
+func (c *claim) checkpoint(ctx context.Context, member string, effects []script.Effect) (code int, err error) {
+	token := c.s.tokens.take()
 	err = again(ctx, func(ctx context.Context) (err error) {
-		code, err = c.s.scripts.Checkpoint(ctx, c.s.rdb, c.s.keys, token, c.cid, member, effects)
+		code, err = c.s.scripts.Checkpoint(ctx, c.s.rdb, c.s.keys, token.String(), c.cid, member, effects)
 		return err
 	})
+	c.s.tokens.give(token, err)
 	return code, err
 }
 

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/zqueue/zqueue/zqfx/zq/internal/member"
@@ -183,12 +182,13 @@ func (i *Inspector) Replay(ctx context.Context, id string, opts ...ReplayOption)
 	if f.Letter == "" || f.Letter == "o" {
 		return wrap(ErrNotFound, doing)
 	}
-	token := uuid.NewString()
+	token := i.tokens.take()
 	var got script.Replayed
 	err = again(ctx, func(ctx context.Context) (err error) {
-		got, err = i.scripts.Replay(ctx, i.rdb, i.keys, token, f.Member, cfg.atEnd)
+		got, err = i.scripts.Replay(ctx, i.rdb, i.keys, token.String(), f.Member, cfg.atEnd)
 		return err
 	})
+	i.tokens.give(token, err)
 	switch {
 	case err != nil:
 		return wrap(err, doing)

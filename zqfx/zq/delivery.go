@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/zqueue/zqueue/zqfx/zq/effect"
 	"github.com/zqueue/zqueue/zqfx/zq/internal/envelope"
 	"github.com/zqueue/zqueue/zqfx/zq/internal/keys"
@@ -122,7 +120,7 @@ func (d *Delivery) Checkpoint(ctx context.Context, effects ...effect.Effect) err
 	if err := errors.Join(checkEffects(effects), sizeFault("effects", effectBytes(effects))); err != nil {
 		return err
 	}
-	code, err := d.held.checkpoint(ctx, uuid.NewString(), d.member, wireEffects(effects))
+	code, err := d.held.checkpoint(ctx, d.member, wireEffects(effects))
 	switch {
 	case err != nil:
 		return wrap(err, "checkpoint "+d.Queue+"/"+d.ID)

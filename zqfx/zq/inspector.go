@@ -21,6 +21,7 @@ type Inspector struct {
 	queue   string
 	keys    keys.Keys
 	scripts *script.Set
+	tokens  tokens
 }
 
 // NewInspector makes an inspector of a queue. It does no I/O.

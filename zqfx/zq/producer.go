@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/zqueue/zqueue/zqfx/zq/internal/keys"
@@ -21,6 +20,7 @@ type Producer struct {
 	scripts *script.Set
 	cfg     producerConfig
 	group   *group
+	tokens  tokens
 }
 
 // NewProducer makes a producer for a queue. It lists all that is wrong with its arguments, and does no I/O.
@@ -155,21 +155,22 @@ func (p *Producer) prepareAll(msgs []Message, results []Result) (places []script
 
 // send runs the enqueue script, again under the same token while the failure may pass.
 func (p *Producer) send(ctx context.Context, places []script.Placement) ([]Receipt, error) {
-	token := uuid.NewString()
+	token := p.tokens.take()
 	var placed script.Placed
 	reached := p.cfg.replicas
 	err := again(ctx, func(ctx context.Context) (err error) {
 		if p.cfg.replicas == 0 {
-			placed, err = p.scripts.Enqueue(ctx, p.rdb, p.keys, token, places)
+			placed, err = p.scripts.Enqueue(ctx, p.rdb, p.keys, token.String(), places)
 			return err
 		}
 		node, err := pinned(ctx, p.rdb, p.keys.Msg)
 		if err != nil {
 			return err
 		}
-		placed, reached, err = p.scripts.EnqueueReplicated(ctx, node, p.keys, token, places, p.cfg.replicas, p.cfg.replicaWait)
+		placed, reached, err = p.scripts.EnqueueReplicated(ctx, node, p.keys, token.String(), places, p.cfg.replicas, p.cfg.replicaWait)
 		return err
 	})
+	p.tokens.give(token, err)
 	if err != nil {
 		return nil, err
 	}

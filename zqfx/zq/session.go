@@ -56,6 +56,7 @@ type session struct {
 	held          claims
 	load          load
 	slots         []*slot
+	tokens        tokens
 
 	suspect atomic.Bool // a suspect is in hand; claim no other
 	doubt   chan string // a claim id whose reply never came; room for one
