@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
 )
 
 // Reasons of dead letters that the library gives; Dead takes any other.
@@ -56,8 +58,21 @@ func (e *deadError) Error() string {
 }
 func (e *deadError) Unwrap() error { return e.err }
 
-// Dead sends the message to the dead letters at once. reason is a short word to filter by; err may be nil.
-func Dead(reason string, err error) error { return &deadError{reason: clip(reason, 64), err: err} }
+// Dead sends the message to the dead letters at once. reason is a short word to filter by, kept to 64 bytes
+// without control characters; err may be nil.
+func Dead(reason string, err error) error {
+	return &deadError{reason: word(clip(reason, 64)), err: err}
+}
+
+// word drops control characters: a dead letter's story has NUL between its fields.
+func word(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, s)
+}
 
 func bounded(d time.Duration) time.Duration { return min(max(d, 0), MaxDelay) }
 
