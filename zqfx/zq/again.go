@@ -8,11 +8,12 @@ import (
 	"github.com/zqueue/zqueue/zqfx/zq/internal/redo"
 )
 
-// How a call of the caller's own is tried again: about three seconds in all, unless its context ends before.
+// How a call of the caller's own is tried again: no new try after againFor, unless its context ends before.
+// The client's own timeouts and retries come on top, once.
 const (
-	againTries = 7
-	againBase  = 25 * time.Millisecond
-	againMost  = time.Second
+	againFor  = 5 * time.Second
+	againBase = 25 * time.Millisecond
+	againMost = time.Second
 )
 
 // again repeats a call that can be repeated while its failure may pass. An error after which the write may
@@ -21,7 +22,7 @@ func again(ctx context.Context, call func(context.Context) error) error {
 	pace := redo.New(againBase, againMost)
 	var err error
 	maybe := false
-	for range againTries {
+	for until := time.Now().Add(againFor); ; {
 		if ctx.Err() != nil && err == nil {
 			return context.Cause(ctx)
 		}
@@ -29,7 +30,7 @@ func again(ctx context.Context, call func(context.Context) error) error {
 			return nil
 		}
 		maybe = maybe || unsure(err)
-		if !transient(err) || ctx.Err() != nil || pace.Wait(ctx) != nil {
+		if !transient(err) || ctx.Err() != nil || time.Now().After(until) || pace.Wait(ctx) != nil {
 			break
 		}
 	}

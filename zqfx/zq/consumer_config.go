@@ -31,15 +31,19 @@ const (
 	DeadLetterKey
 )
 
-// Unlimited stands for none: as MaxRun no limit on a run, as ClaimAhead no claiming ahead.
-const Unlimited = -1
+const (
+	// Unlimited as MaxRun lets a handler run as long as it likes.
+	Unlimited = -1
+	// NoClaimAhead as ClaimAhead claims only what a free handler takes at once.
+	NoClaimAhead = -1
+)
 
 // ConsumerConfig configures a Consumer. The zero value is good; a zero field means its default.
 type ConsumerConfig struct {
 	// Concurrency is how many handlers run at once: 1 to 10,000, default 10.
 	Concurrency int
 	// ClaimAhead bounds how many messages wait in this process for a free handler: up to 10,000, default
-	// 1,000, Unlimited for none. Less is claimed when handlers are slow: about 100 ms of work.
+	// 1,000, NoClaimAhead for none. Less is claimed when handlers are slow: about 100 ms of work.
 	ClaimAhead int
 	// KeyPrefetch bounds how many messages of one key a claim takes: 1 to 1,000, default 256. Less when slow.
 	KeyPrefetch int
@@ -150,7 +154,7 @@ func (c *ConsumerConfig) validate() error {
 		}
 	}
 	number("Concurrency", c.Concurrency, 1, 10_000)
-	number("ClaimAhead", c.ClaimAhead, Unlimited, 10_000)
+	number("ClaimAhead", c.ClaimAhead, NoClaimAhead, 10_000)
 	number("KeyPrefetch", c.KeyPrefetch, 1, 1000)
 	number("MaxAttempts", c.MaxAttempts, 1, 1_000_000)
 	number("MaxLosses", c.MaxLosses, 1, 1000)

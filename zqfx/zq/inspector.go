@@ -59,6 +59,9 @@ type Depth struct {
 	Paused bool
 }
 
+// Unfinished is how much work is left: what waits, is delayed, runs or is suspect. Dead letters are not in it.
+func (d Depth) Unfinished() int64 { return max(d.Pending, d.Ready) + d.Delayed + d.Running + d.Suspect }
+
 // Depth reads the queue's sizes. Its cost grows with the keys that are held or wait.
 func (i *Inspector) Depth(ctx context.Context) (Depth, error) {
 	d, err := i.scripts.Depth(ctx, i.rdb, i.keys)
@@ -81,12 +84,21 @@ func (i *Inspector) Depth(ctx context.Context) (Depth, error) {
 	return out, nil
 }
 
-// Counters are the queue's totals since it was made. Enqueued = Acked + Cancelled + Purged + what is present.
+// Counters are the queue's totals since it was made. Enqueued = Acked + Cancelled + Purged + what is present;
+// plain members are in none of these.
 type Counters struct {
-	Enqueued, Duplicates, Acked, AckedPlain, Failed, Dead, Replayed, Purged, Cancelled int64
-	Reaped                                                                             int64 // claims whose lease ran out
-	Rescued                                                                            int64 // messages they held
-	Refused                                                                            int64 // outcomes and heartbeats of claims whose lease was over
+	Enqueued   int64 // messages taken in, follow-ups included
+	Duplicates int64 // messages that were there already
+	Acked      int64
+	AckedPlain int64 // plain members acked
+	Failed     int64 // runs that failed, a message's last one included
+	Dead       int64 // messages that became dead letters
+	Replayed   int64 // dead letters sent back to work
+	Purged     int64 // dead letters removed, or gone by retention
+	Cancelled  int64
+	Reaped     int64 // claims whose lease ran out
+	Rescued    int64 // messages they held
+	Refused    int64 // outcomes and heartbeats of claims whose lease was over
 }
 
 // Counters reads the totals.

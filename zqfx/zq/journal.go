@@ -19,7 +19,7 @@ type ConsumerStats struct {
 	Claimed   int64 // messages claimed
 	Started   int64 // runs of the handler
 	Acked     int64 // runs that ended well
-	Failed    int64 // runs that will be tried again
+	Retried   int64 // runs that failed and will be tried again
 	Postponed int64 // runs put off uncharged
 	Released  int64 // messages given back unstarted, or stopped by shutdown
 	Dead      int64 // messages sent to the dead letters
@@ -36,7 +36,7 @@ func (s *session) stats() ConsumerStats {
 	c := s.count
 	return ConsumerStats{
 		Claims: c.claims.Load(), Claimed: c.claimed.Load(), Started: c.started.Load(), Acked: c.acked.Load(),
-		Failed: c.failed.Load(), Postponed: c.postponed.Load(), Released: c.released.Load(), Dead: c.dead.Load(),
+		Retried: c.failed.Load(), Postponed: c.postponed.Load(), Released: c.released.Load(), Dead: c.dead.Load(),
 		Settled: c.settled.Load(), Lost: c.lost.Load(), Taken: c.taken.Load(), Late: c.late.Load(),
 		Errors: c.errors.Load(), Running: s.load.busy.Load(), Waiting: s.load.messages.Load(),
 	}

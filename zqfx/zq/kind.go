@@ -98,13 +98,18 @@ func (k Kind[T]) Send(ctx context.Context, p Enqueuer, v T, opts ...MessageOptio
 
 // Decode reads a delivery's payload by its stored content type. The error is a dead letter's: the bytes will
 // not be better next time.
-func (k Kind[T]) Decode(d *Delivery) (T, error) {
+func (k Kind[T]) Decode(d *Delivery) (T, error) { return k.decode(d.ContentType, d.Body) }
+
+// Open reads the payload of a message, such as a dead letter's. It fails as Decode does.
+func (k Kind[T]) Open(m Message) (T, error) { return k.decode(m.ContentType, m.Body) }
+
+func (k Kind[T]) decode(contentType string, body []byte) (T, error) {
 	var v T
 	if k.err != nil {
 		return v, k.err
 	}
 	codec := k.codecs[0]
-	if want := mediaType(d.ContentType); want != "" && want != mediaType(codec.ContentType()) {
+	if want := mediaType(contentType); want != "" && want != mediaType(codec.ContentType()) {
 		codec = nil
 		for _, c := range k.codecs {
 			if mediaType(c.ContentType()) == want {
@@ -114,9 +119,9 @@ func (k Kind[T]) Decode(d *Delivery) (T, error) {
 		}
 	}
 	if codec == nil {
-		return v, Dead(ReasonDecode, fmt.Errorf("kind %s has no codec for %q", k.name, d.ContentType))
+		return v, Dead(ReasonDecode, fmt.Errorf("kind %s has no codec for %q", k.name, contentType))
 	}
-	if err := unmarshal(codec, d.Body, &v); err != nil {
+	if err := unmarshal(codec, body, &v); err != nil {
 		return v, Dead(ReasonDecode, fmt.Errorf("decode %s: %w", k.name, err))
 	}
 	return v, nil
