@@ -2,6 +2,7 @@ package zq
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -14,17 +15,38 @@ import (
 	"github.com/zqueue/zqueue/zqfx/zq/internal/script"
 )
 
-// check makes sure before anything is claimed that the server is new enough, and that every script runs with
-// the rights of this user: on scratch keys beside the queue's, because a script that stops half way is not
-// rolled back.
+// check makes sure before anything is claimed that the server is new enough, that the queue is not a newer
+// library's, and that every script runs with the rights of this user: on scratch keys beside the queue's,
+// because a script that stops half way is not rolled back.
 func (s *session) check(ctx context.Context) error {
 	if err := checkVersion(ctx, s.rdb); err != nil {
+		return err
+	}
+	if err := s.checkLayout(ctx); err != nil {
 		return err
 	}
 	if err := s.scripts.Load(ctx, s.rdb); err != nil && !redis.HasErrorPrefix(err, "NOPERM") {
 		return err // without the right to load, EVALSHA falls back on EVAL
 	}
-	return s.rehearse(ctx)
+	err := s.rehearse(ctx)
+	if redis.HasErrorPrefix(err, "OOM ") {
+		// A queue that fills its store must be worked off, and nothing can be rehearsed before.
+		s.log.log.Warn("zq: redis is out of memory; starting without a rehearsal", "error", err)
+		return nil
+	}
+	return err
+}
+
+// checkLayout refuses a queue that a newer library wrote. Claims do so too; this is for an error at the start.
+func (s *session) checkLayout(ctx context.Context) error {
+	layout, err := s.rdb.HGet(ctx, s.keys.Meta, "layout").Result()
+	if errors.Is(err, redis.Nil) {
+		return nil
+	}
+	if n, bad := strconv.Atoi(layout); err == nil && (bad != nil || n > script.Layout) {
+		return fmt.Errorf("%w: layout %s, this one knows %d", ErrNewerLayout, clip(layout, 40), script.Layout)
+	}
+	return err
 }
 
 // checkVersion reads the server's version, where it may be asked.
@@ -52,12 +74,15 @@ func checkVersion(ctx context.Context, rdb redis.UniversalClient) error {
 // rehearse runs a message's whole life on scratch keys.
 func (s *session) rehearse(ctx context.Context) error {
 	k := keys.Scratch(s.queue, 0, uuid.NewString())
+	if err := s.rdb.Del(ctx, k.All()...).Err(); err != nil {
+		return fmt.Errorf("rehearsal: %w", err) // what is not allowed to clear up had better not begin
+	}
 	defer func() {
 		// Left-overs of a rehearsal that was cut off; a name nobody uses again.
 		_ = s.rdb.Del(context.WithoutCancel(ctx), k.All()...).Err()
 	}()
 	r := rehearsal{s: s, k: k, ctx: ctx}
-	for _, step := range []func() error{r.enqueue, r.claimAll, r.settle, r.dead, r.look} {
+	for _, step := range []func() error{r.enqueue, r.wake, r.claimAll, r.settle, r.dead, r.expire, r.look} {
 		if err := step(); err != nil {
 			return fmt.Errorf("rehearsal: %w", err)
 		}
@@ -82,12 +107,26 @@ func (r *rehearsal) enqueue() error {
 	return err
 }
 
-func (r *rehearsal) claimAll() error {
-	call := script.ClaimCall{
-		CID: rehearsalClaim, Entries: 10, Messages: 10, PerKey: 10, Lease: time.Minute, Suspects: true,
-		Upkeep: r.s.upkeepRules(),
+// wake takes the marker that enqueue has set.
+func (r *rehearsal) wake() error {
+	if r.s.sleeper == nil {
+		return nil
 	}
-	got, err := r.s.scripts.Claim(r.ctx, r.s.rdb, r.k, call)
+	if err := r.s.sleeper.BZPopMin(r.ctx, time.Second, r.k.Wake).Err(); err != nil {
+		return fmt.Errorf("wait for the wake-up marker: %w", err)
+	}
+	return nil
+}
+
+func (r *rehearsal) claim(lease time.Duration) (script.Claimed, error) {
+	return r.s.scripts.Claim(r.ctx, r.s.rdb, r.k, script.ClaimCall{
+		CID: rehearsalClaim, Entries: 10, Messages: 10, PerKey: 10, Lease: lease, Suspects: true,
+		Upkeep: r.s.upkeepRules(),
+	})
+}
+
+func (r *rehearsal) claimAll() error {
+	got, err := r.claim(time.Minute)
 	if err != nil {
 		return err
 	}
@@ -104,16 +143,19 @@ func (r *rehearsal) settle() error {
 	for _, t := range r.taken {
 		m[t.Member[16:17]] = t.Member
 	}
-	effects := []script.Effect{{Name: "s", Verb: "set", Args: []any{"1"}}, {Name: "s", Verb: "equals", Args: []any{"1"}}}
-	code, err := r.s.scripts.Checkpoint(r.ctx, r.s.rdb, r.k, uuid.NewString(), rehearsalClaim, m["a"], effects[:1])
-	if err != nil || code != applied {
-		return fmt.Errorf("checkpoint %d: %w", code, err)
+	writes, checks := rehearsalEffects()
+	code, err := r.s.scripts.Checkpoint(r.ctx, r.s.rdb, r.k, uuid.NewString(), rehearsalClaim, m["a"], writes)
+	if err == nil && code != applied {
+		err = fmt.Errorf("checkpoint answered %d", code)
+	}
+	if err != nil {
+		return err
 	}
 	call := script.SettleCall{
 		CID: rehearsalClaim, GiveUp: true, DeadKeep: time.Hour, DeadMax: 10,
 		Acks: []string{m["c"]}, Windowed: []script.Window{{Member: m["d"], Keep: time.Hour}},
 		Others: []script.Outcome{
-			script.AckWith(m["f"], time.Hour, effects, []script.Placement{{ID: "h", Key: "k"}}),
+			script.AckWith(m["f"], time.Hour, checks, []script.Placement{{ID: "h", Key: "k"}}),
 			script.Retry(m["a"], time.Hour, true, true, "rehearsed"),
 			script.Dead(m["e"], "rehearsed", "", "continue"),
 		},
@@ -123,6 +165,23 @@ func (r *rehearsal) settle() error {
 		err = fmt.Errorf("settled %d of 5 outcomes", got.Applied)
 	}
 	return err
+}
+
+// rehearsalEffects are all verbs there are, and then all preconditions, on keys that keys.All names.
+func rehearsalEffects() (writes, checks []script.Effect) {
+	e := func(name, verb string, args ...any) script.Effect {
+		return script.Effect{Name: name, Verb: verb, Args: args}
+	}
+	writes = []script.Effect{
+		e("s", "set", "1"), e("s", "pexpire", "60000"), e("n", "incrby", "1"), e("h", "hset", "f", "1"),
+		e("h", "hincrby", "n", "1"), e("h", "hdel", "g"), e("t", "sadd", "m"), e("t", "srem", "o"), e("z", "zadd", "1", "m"),
+		e("z", "zrem", "o"), e("l", "rpush", "v"), e("l", "ltrim", "0", "-1"), e("d", "del"),
+	}
+	checks = []script.Effect{
+		e("s", "exists"), e("s", "equals", "1"), e("h", "hequals", "f", "1"), e("h", "habsent", "g"), e("l", "length", "1"),
+		e("d", "absent"),
+	}
+	return writes, checks
 }
 
 // dead brings the dead letter back and drops a second one.
@@ -138,7 +197,18 @@ func (r *rehearsal) dead() error {
 			return err
 		}
 	}
-	_, _, err := r.s.scripts.Reap(r.ctx, r.s.rdb, r.k, r.s.upkeepRules())
+	return nil
+}
+
+// expire lets a claim's lease run out.
+func (r *rehearsal) expire() error {
+	if _, err := r.claim(time.Microsecond); err != nil {
+		return err
+	}
+	reaped, _, err := r.s.scripts.Reap(r.ctx, r.s.rdb, r.k, r.s.upkeepRules())
+	if err == nil && reaped != 1 {
+		err = fmt.Errorf("reaped %d of 1 claim", reaped)
+	}
 	return err
 }
 

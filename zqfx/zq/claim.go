@@ -46,10 +46,13 @@ func newClaim(s *session, cid string, got script.Claimed, sent time.Time) *claim
 	return c
 }
 
-// add queues an outcome for its settle call. After a lost lease it is refused at once.
+// add queues an outcome for its settle call. After a lost lease, or the end of the settlers, it is refused at
+// once.
 func (c *claim) add(o outcome) {
+	c.s.ending.RLock()
+	defer c.s.ending.RUnlock()
 	c.mu.Lock()
-	if c.lost {
+	if c.lost || c.s.ended {
 		c.mu.Unlock()
 		o.tell(script.CodeLost)
 		return

@@ -35,11 +35,14 @@ func (s *session) claimLoop() {
 
 // claim asks for work under one id until it has an answer, so that a lost reply loses nothing.
 func (s *session) claim(o order) (got script.Claimed, sent time.Time, cid string, ok bool) {
-	id := uuid.New()
-	cid = keys.ClaimID(id)
+	cid = keys.ClaimID(uuid.New())
 	pace := redo.New(20*time.Millisecond, 2*time.Second)
-	doubt := false
+	doubt, first := false, time.Now()
 	for {
+		if doubt && time.Since(first) >= s.cfg.Lease {
+			// What a lost call may have claimed is somebody else's by now, and its id is that of a dead claim.
+			cid, doubt, first = keys.ClaimID(uuid.New()), false, time.Now()
+		}
 		call := script.ClaimCall{
 			CID: cid, Entries: o.entries, Messages: o.messages, PerKey: o.perKey, Lease: s.cfg.Lease,
 			Suspects: !s.suspect.Load(), Upkeep: s.upkeepRules(),
@@ -49,6 +52,9 @@ func (s *session) claim(o order) (got script.Claimed, sent time.Time, cid string
 		if err == nil {
 			s.count.claims.Add(1)
 			s.log.well("claim")
+			if got.Status == "repeat" {
+				sent = first // its lease began with a call whose reply was lost
+			}
 			return got, sent, cid, true
 		}
 		doubt = doubt || unsure(err)
@@ -131,11 +137,11 @@ func (s *session) idle(got script.Claimed) {
 			wait = min(wait, max(due, time.Millisecond))
 		}
 	}
+	s.idling.Store(true) // ahead of asking, or a marker that comes at once would be passed on, to nobody
+	defer s.idling.Store(false)
 	s.askSleeper()
 	t := time.NewTimer(wait)
 	defer t.Stop()
-	s.idling.Store(true)
-	defer s.idling.Store(false)
 	select {
 	case <-s.stop:
 	case <-t.C:

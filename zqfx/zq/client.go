@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
 // Timeouts of the library's own connections. Each is far below the shortest sensible lease.
@@ -26,7 +27,7 @@ func ownClient(rdb redis.UniversalClient, pool int) (client redis.UniversalClien
 		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = dialTimeout, callTimeout, callTimeout, callTimeout
 		// What go-redis has set up in these belongs to the application's client: a copy must not share it.
 		o.PushNotificationProcessor, o.ClientSideCacheConfig, o.ClientSideCache = nil, nil, nil
-		o.MaintNotificationsConfig = copied(o.MaintNotificationsConfig)
+		o.MaintNotificationsConfig = noNotices()
 		return redis.NewClient(&o), true
 	case *redis.ClusterClient:
 		o := *c.Options()
@@ -34,18 +35,16 @@ func ownClient(rdb redis.UniversalClient, pool int) (client redis.UniversalClien
 		o.PoolSize, o.MinIdleConns, o.MaxIdleConns, o.MaxActiveConns = pool, 0, 0, 0
 		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = dialTimeout, callTimeout, callTimeout, callTimeout
 		o.PushNotificationProcessor = nil
-		o.MaintNotificationsConfig = copied(o.MaintNotificationsConfig)
+		o.MaintNotificationsConfig = noNotices()
 		return redis.NewClusterClient(&o), true
 	}
 	return rdb, false
 }
 
-func copied[T any](p *T) *T {
-	if p == nil {
-		return nil
-	}
-	v := *p
-	return &v
+// noNotices switches go-redis's maintenance notices off: our calls are repeated in any case. The application's
+// own setting cannot be copied, for its client writes to it while it connects.
+func noNotices() *maintnotifications.Config {
+	return &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 }
 
 // pinned is a client whose pipelines go to the node of a key, so that WAIT follows the write it waits for.

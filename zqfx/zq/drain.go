@@ -26,10 +26,11 @@ func (e *DrainError) Error() string {
 // their messages are taken from them; outcomes are recorded as long as Redis answers. hurry skips the waits.
 func (s *session) drain(hurry <-chan struct{}) error {
 	s.end(nil)
-	done := make(chan struct{})
+	claimed, done := make(chan struct{}), make(chan struct{})
 	go func() { // ends with the last handler; a deaf one keeps it, and is reported
 		s.claimer.Wait()
 		close(s.work)
+		close(claimed)
 		s.workers.Wait()
 		close(done)
 	}()
@@ -37,10 +38,11 @@ func (s *session) drain(hurry <-chan struct{}) error {
 		s.kill(ErrShutdown)
 		waitFor(done, s.cfg.Grace, hurry)
 	}
+	waitFor(claimed, lastWords, nil) // what is being claimed is given back with the rest
 	close(s.calm)
 	s.sweeping.Wait()
 	running := s.abandonAll()
-	close(s.last)
+	s.endSettling()
 	if waitGroup(&s.settling, lastWords) {
 		s.giveUp()
 	}

@@ -19,7 +19,7 @@ func (s *session) heart() {
 			return
 		}
 		s.beat(within)
-		s.upkeep()
+		s.upkeep(within)
 	}
 }
 
@@ -81,12 +81,15 @@ func (s *session) loseOverdue() {
 	}
 }
 
-// upkeep reaps and promotes also while every slot is busy and nothing is claimed.
-func (s *session) upkeep() {
+// upkeep reaps and promotes also while every slot is busy and nothing is claimed. A reply that does not come
+// must not hold the next heartbeat up.
+func (s *session) upkeep(within time.Duration) {
 	if s.stopping() {
 		return
 	}
-	if _, _, err := s.scripts.Reap(s.io, s.rdb, s.keys, s.upkeepRules()); err != nil {
+	ctx, cancel := context.WithTimeout(s.io, within)
+	defer cancel()
+	if _, _, err := s.scripts.Reap(ctx, s.rdb, s.keys, s.upkeepRules()); err != nil {
 		s.count.errors.Add(1)
 		s.log.trouble("upkeep", err)
 		return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"time"
 	"unicode"
@@ -93,6 +94,22 @@ type decision struct {
 	delay   time.Duration
 	reason  string
 	err     error
+}
+
+// judge is decide, safe from what the application brought along and panics here: methods of an error, the
+// retry policy. That counts as a failure like any other.
+func judge(d *Delivery, err, cause error, r rules) (dec decision) {
+	defer func() {
+		v := recover()
+		if v == nil {
+			return
+		}
+		err = fmt.Errorf("%s; deciding on it: %w", errorText(err, maxRetryText), &PanicError{Value: v, Stack: debug.Stack()})
+		if dec = (decision{verdict: bury, reason: ReasonAttempts, err: err}); d.Attempt < r.maxAttempts {
+			dec = decision{verdict: retry, delay: DefaultRetryDelay(d, nil), err: err}
+		}
+	}()
+	return decide(d, err, cause, r)
 }
 
 // decide reads a handler's result. cause is why its context ended, nil if it did not.

@@ -49,6 +49,8 @@ type session struct {
 
 	work          chan *unit
 	dirty         chan *claim
+	ending        sync.RWMutex  // held by whoever sends to dirty
+	ended         bool          // last is closed; guarded by ending
 	look          chan struct{} // something changed that lets the claimer claim more
 	sleepy, woken chan struct{} // to and from the sleeper
 	idling        atomic.Bool   // the claimer waits for a marker
@@ -85,6 +87,14 @@ func (s *session) end(err error) {
 			_ = s.sleeper.Close() // ends the blocked call; go-redis would not by a context
 		}
 	})
+}
+
+// endSettling lets the settlers end after what they have. Outcomes that are decided later are refused.
+func (s *session) endSettling() {
+	s.ending.Lock()
+	defer s.ending.Unlock()
+	s.ended = true
+	close(s.last)
 }
 
 // finished forgets a claim that has nothing left to record.

@@ -49,6 +49,7 @@ func (s *session) sleepLoop() {
 			if s.waitPace(pace) {
 				return
 			}
+			s.nudge() // a marker may have been lost with the reply
 		}
 	}
 }

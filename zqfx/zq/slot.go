@@ -90,7 +90,9 @@ func (s *session) sweep() {
 				if o := sl.sweep(now, s.cfg.MaxRun, s.cfg.Grace); o != nil {
 					s.count.taken.Add(1)
 					s.log.deaf(o.d.ID)
-					s.record(o.u, o.d, decide(o.d, ErrTimeout, nil, s.rules), o.rest)
+					if s.record(o.u, o.d, judge(o.d, ErrTimeout, nil, s.rules), o.rest) && o.rest > 0 {
+						s.release(o.u, len(o.u.msgs)-o.rest) // its slot cannot run them, and they need not wait
+					}
 				}
 			}
 		}

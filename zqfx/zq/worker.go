@@ -43,6 +43,9 @@ func (s *session) unit(sl *slot, u *unit) {
 		}
 	}()
 	for ; at < len(u.msgs); at++ {
+		if u.claim.overdue(time.Now()) {
+			u.claim.lose() // this process stood still for longer than its lease: somebody else may be at the key
+		}
 		if u.claim.isLost() || s.stopping() {
 			s.leave(u, at, true)
 			break
@@ -120,13 +123,13 @@ func invoke(ctx context.Context, h Handler, d *Delivery) (err error) {
 
 // conclude decides and records; an ack whose effects do not hold becomes a failure.
 func (s *session) conclude(u *unit, d *Delivery, err, cause error, rest int) bool {
-	dec := decide(d, err, cause, s.rules)
+	dec := judge(d, err, cause, s.rules)
 	for {
 		code, goOn := s.recordAndWait(u, d, dec, rest)
 		if dec.verdict != ack || code <= applied {
 			return goOn
 		}
-		dec = decide(d, effectError(d.effects, code), nil, s.rules)
+		dec = judge(d, effectError(d.effects, code), nil, s.rules)
 	}
 }
 

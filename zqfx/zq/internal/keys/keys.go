@@ -62,5 +62,6 @@ func (k Keys) All() []string {
 	return []string{
 		k.Ready, k.Locks, k.Delayed, k.Leases, k.Msg, k.Retry, k.Suspect, k.Dead, k.DeadInfo, k.Done, k.Reaped, k.Ops,
 		k.OpsAt, k.Wake, k.Meta, k.Stats, k.Lane("k"), k.Claim("rehearsal"), k.Effect("s"),
+		k.Effect("n"), k.Effect("h"), k.Effect("t"), k.Effect("z"), k.Effect("l"), k.Effect("d"),
 	}
 }

@@ -44,12 +44,12 @@ func Parse(m string) Member {
 	if len(m) <= headLen || m[0] != 1 || m[headLen-1] != ':' {
 		return Member{ID: m, Plain: true}
 	}
-	seq, err := strconv.ParseInt(m[1:headLen-1], 16, 64)
+	seq, err := strconv.ParseUint(m[1:headLen-1], 16, 63) // no sign
 	if err != nil {
 		seq = 0
 	}
 	id, key, _ := strings.Cut(m[headLen:], "\x00")
-	return Member{Seq: seq, ID: id, Key: key}
+	return Member{Seq: int64(seq), ID: id, Key: key}
 }
 
 // Entry is the member that stands for an ordering key.

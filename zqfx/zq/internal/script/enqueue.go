@@ -32,9 +32,9 @@ func After(d time.Duration) Due {
 	return Due{"+" + strconv.FormatInt(max(1, d.Microseconds()), 10)}
 }
 
-// At is an instant; one in the past means now.
+// At is an instant; one in the past means now. What is before 1970 has no number of microseconds to rely on.
 func At(t time.Time) Due {
-	if t.IsZero() {
+	if t.IsZero() || t.Unix() <= 0 {
 		return Due{}
 	}
 	return Due{"=" + strconv.FormatInt(t.UnixMicro(), 10)}

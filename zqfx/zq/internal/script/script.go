@@ -17,6 +17,9 @@ import (
 //go:embed lua/*.lua lua/lib/*.lua
 var sources embed.FS
 
+// Layout is the version of what these scripts keep in the store; lua/lib/guard.lua has it too.
+const Layout = 1
+
 // Script is one operation, ready to run.
 type Script struct {
 	name, text, sha string

@@ -7,7 +7,9 @@
 local bad = guard({ 'zset', 'zset', 'hash', 'zset' })
 if bad then return bad end
 local k = { claim = KEYS[1], leases = KEYS[2], ops = KEYS[3], opsat = KEYS[4] }
-if first_outcome(k, ARGV[1]) then return 1 end
+local outcome, late = first_outcome(k, ARGV[1])
+if late then return late end
+if outcome then return 1 end
 local now = clock()
 local ends = redis.call('ZSCORE', k.leases, ARGV[2])
 if not ends or tonumber(ends) <= now or not redis.call('ZSCORE', k.claim, ARGV[3]) then return -1 end

@@ -7,7 +7,7 @@
 -- cost  O(messages log N + promote-max + reap-max claims)
 -- invariant: what leaves ready or a lane is in the claim and under its lease when the script ends; a key is
 --       locked by at most one claim
---@use clock guard bulk member record lock bury lane promote reap
+--@use clock guard tally bulk member record lock bury lane promote reap
 local bad = guard({ 'zset', 'hash', 'zset', 'zset', 'hash', 'hash', 'zset', 'zset', 'hash', 'hash', 'zset', 'hash', 'zset', 'zset' })
 if bad then return bad end
 local k = { ready = KEYS[1], locks = KEYS[2], delayed = KEYS[3], leases = KEYS[4], msg = KEYS[5], retry = KEYS[6],

@@ -4,7 +4,7 @@
 -- reply {} unknown, {"o", end of dedupe window} done, else
 --       {letter, member, score in its place, envelope, retry record, dead info, lock of its key}
 -- cost  O(1); changes nothing
---@use clock guard bulk member record locate
+--@use clock guard member record locate
 local bad = guard({ 'hash', 'zset', 'zset', 'hash', 'zset', 'hash', 'zset', 'zset', 'hash' })
 if bad then return bad end
 local k = { msg = KEYS[1], ready = KEYS[2], delayed = KEYS[3], locks = KEYS[4], done = KEYS[5], retry = KEYS[6],

@@ -4,7 +4,7 @@
 -- reply the cids whose lease is over: nobody can extend those any more. A claim that was settled to its end
 --       meanwhile is not among them
 -- cost  O(cids log claims); invariant: a lease that ran out is never extended
---@use clock guard bulk
+--@use clock guard tally bulk
 local bad = guard({ 'zset', 'zset', 'hash' })
 if bad then return bad end
 local now, cids, lost, alive = clock(), {}, {}, {}
@@ -21,5 +21,5 @@ for i = 1, #cids do
 end
 redis.call('ZREM', KEYS[1], '')
 zadd(KEYS[1], alive)
-if #lost > 0 then redis.call('HINCRBY', KEYS[3], 'refused', #lost) end
+if #lost > 0 then tally(KEYS[3], 'refused', #lost) end
 return lost

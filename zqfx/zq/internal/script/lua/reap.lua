@@ -4,7 +4,7 @@
 -- ARGV  lane-prefix claim-prefix reap-max promote-max max-losses on-death(continue|halt|key)
 -- reply {claims reaped, entries promoted}
 -- cost  O(members of the claims + promote-max); invariant: nobody holds what this returns
---@use clock guard bulk member record lock bury lane promote reap ops upkeep
+--@use clock guard tally bulk member record lock bury lane promote reap ops upkeep
 local bad = guard({ 'zset', 'hash', 'zset', 'zset', 'hash', 'hash', 'zset', 'zset', 'hash', 'zset', 'hash', 'zset', 'zset', 'hash', 'zset' })
 if bad then return bad end
 local k = { ready = KEYS[1], locks = KEYS[2], delayed = KEYS[3], leases = KEYS[4], msg = KEYS[5], retry = KEYS[6],

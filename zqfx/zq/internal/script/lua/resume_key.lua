@@ -2,7 +2,7 @@
 -- KEYS  locks ready suspect retry wake
 -- ARGV  lane-prefix key      reply 1 if it was halted
 -- cost  O(log N); invariant: only a halted key changes
---@use guard member record lock bury lane
+--@use guard tally member record lock bury lane
 local bad = guard({ 'hash', 'zset', 'zset', 'hash', 'zset' })
 if bad then return bad end
 local k = { locks = KEYS[1], ready = KEYS[2], suspect = KEYS[3], retry = KEYS[4], wake = KEYS[5] }

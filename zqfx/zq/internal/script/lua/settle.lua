@@ -9,7 +9,7 @@
 --       code 0 settled before (a repeat), -1 lease lost, else 1 + the place of the effect that may not be applied
 --       (one more than there are: a follow-up cannot be placed)
 -- cost  plain acks a few variadic calls; O(claim) for a keyed retry; invariant: without membership no change
---@use clock guard bulk member record lock bury lane locate place effects unhold upkeep
+--@use clock guard tally bulk member record lock bury lane locate place effects unhold upkeep
 local bad = guard({ 'zset', 'zset', 'hash', 'hash', 'zset', 'hash', 'zset', 'zset', 'zset', 'zset', 'hash', 'zset', 'zset', 'hash', 'hash' })
 if bad then return bad end
 local k = { claim = KEYS[1], leases = KEYS[2], msg = KEYS[3], retry = KEYS[4], done = KEYS[5], locks = KEYS[6],
@@ -78,14 +78,15 @@ for i = 1, acks + windowed do
 end
 local held = hmget(k.locks, keys)
 
-redis.call('ZREM', k.claim, '')
+-- The first write frees, of nothing: see claim. Not of the claim, where '' may be a plain member.
+redis.call('ZREM', k.leases, '')
 if #gone > 0 then
   zrem(k.claim, gone)
   hdel(k.msg, fields)
   if redis.call('EXISTS', k.retry) == 1 then hdel(k.retry, fields) end
   zadd(k.done, kept)
-  redis.call('HINCRBY', k.stats, 'acked', #gone - plains)
-  if plains > 0 then redis.call('HINCRBY', k.stats, 'acked_plain', plains) end
+  tally(k.stats, 'acked', #gone - plains)
+  if plains > 0 then tally(k.stats, 'acked_plain', plains) end
 end
 local still, freed, armed, claimable = {}, {}, {}, false
 for i = 1, #keys do
@@ -128,7 +129,7 @@ local function ack_with(member, p)
   if refused > 0 then return refused end
   local first, plan, unfit
   if follow > 0 then
-    first = math.max(h.now, tonumber(redis.call('HGET', k.meta, 'seq') or '0') + 1)
+    first = math.max(h.now, (tonumber(redis.call('HGET', k.meta, 'seq') or '0') or 0) + 1)
     plan, unfit = plan_messages(k, h.prefix, from, follow, h.now, first)
     if unfit then return effects + 1 end
   end
@@ -139,7 +140,7 @@ local function ack_with(member, p)
   redis.call('HDEL', k.msg, field)
   redis.call('HDEL', k.retry, field)
   if window > 0 and not plain(field) then redis.call('ZADD', k.done, string.format('%.0f', h.now + window), field) end
-  redis.call('HINCRBY', k.stats, plain(field) and 'acked_plain' or 'acked', 1)
+  tally(k.stats, plain(field) and 'acked_plain' or 'acked', 1)
   if key then let_go(k, h, key, 1) end
   return 0
 end
@@ -148,7 +149,7 @@ local function give(member, score, p)
   local rec = read_record(redis.call('HGET', k.retry, (split(member))))
   if ARGV[p + 1] == '1' then
     rec.attempts, rec.err = rec.attempts + 1, ARGV[p + 3]
-    redis.call('HINCRBY', k.stats, 'failed', 1)
+    tally(k.stats, 'failed', 1)
   end
   give_back(k, h, member, score, rec, tonumber(ARGV[p]), ARGV[p + 2] == '1')
 end
@@ -156,7 +157,7 @@ end
 local function die(member, score, p)
   local rec = read_record(redis.call('HGET', k.retry, (split(member))))
   rec.attempts = rec.attempts + 1
-  redis.call('HINCRBY', k.stats, 'failed', 1)
+  tally(k.stats, 'failed', 1)
   lay_down(k, h, member, score, rec, ARGV[p], ARGV[p + 1], ARGV[p + 2])
 end
 
@@ -182,6 +183,6 @@ if alive then
 end
 if #kept > 0 then forget_done(k, h.now, #kept + 20) end
 if others > 0 then trim_dead(k, h.now, tonumber(ARGV[5]), tonumber(ARGV[6])) end
-if verdict == -1 and #members > 0 then redis.call('HINCRBY', k.stats, 'refused', #members) end
+if verdict == -1 and #members > 0 then tally(k.stats, 'refused', #members) end
 table.insert(rest, 1, applied)
 return rest

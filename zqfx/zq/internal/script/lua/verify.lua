@@ -3,7 +3,7 @@
 -- ARGV  lane-prefix claim-prefix most-messages most-problems
 -- reply {"checked" messages, problems…} or an error ZQLARGE if there are more messages than allowed
 -- cost  O(everything), and Redis answers nobody else meanwhile; changes nothing
---@use guard bulk member record lock lane
+--@use guard member record lock lane
 local bad = guard({ 'zset', 'zset', 'hash', 'hash', 'hash', 'zset', 'zset', 'hash', 'zset', 'hash', 'zset', 'zset', 'hash', 'zset' })
 if bad then return bad end
 local k = { ready = KEYS[1], delayed = KEYS[2], locks = KEYS[3], msg = KEYS[4], retry = KEYS[5], suspect = KEYS[6],
@@ -151,7 +151,8 @@ end
 if redis.call('HLEN', KEYS[13]) ~= redis.call('ZCARD', KEYS[14]) then problem('ops and opsat differ in size') end
 
 local c = redis.call('HMGET', k.stats, 'enqueued', 'acked', 'cancelled', 'purged')
-local sum = (tonumber(c[1] or 0)) - (tonumber(c[2] or 0)) - (tonumber(c[3] or 0)) - (tonumber(c[4] or 0))
+local function n(i) return tonumber(c[i] or 0) or 0 end
+local sum = n(1) - n(2) - n(3) - n(4)
 if sum ~= total then problem(string.format('counters say %d messages are present, there are %d', sum, total)) end
 if found > most then problems[#problems + 1] = string.format('and %d more', found - most) end
 table.insert(problems, 1, string.format('%d', total))

@@ -7,7 +7,7 @@ local function bury(k, now, member, field, score, rec, reason, err)
     reason, string.format('%d', rec.attempts), string.format('%d', rec.losses),
     string.format('%d', rec.replays), score, err }, '\0'))
   redis.call('HDEL', k.retry, field)
-  redis.call('HINCRBY', k.stats, 'dead', 1)
+  tally(k.stats, 'dead', 1)
 end
 
 -- Drops dead letters that are too old or too many, oldest first, a few a call: index, story and envelope
@@ -27,5 +27,5 @@ local function trim_dead(k, now, keep, most)
   redis.call('ZREM', k.dead, unpack(old))
   redis.call('HDEL', k.deadinfo, unpack(fields))
   redis.call('HDEL', k.msg, unpack(fields))
-  redis.call('HINCRBY', k.stats, 'purged', counted)
+  tally(k.stats, 'purged', counted)
 end

@@ -1,6 +1,7 @@
 -- Effects on keys of the queue's own namespace, in one atomic step with an ack or in mid-way.
 -- On the wire: name, verb, count of arguments, arguments. Every check of every effect comes before the first
--- write, so the writes cannot fail: types, integers and their range, preconditions.
+-- write, so the writes cannot fail: types, integers and their range, preconditions. "left" is what earlier
+-- effects of the list will have left in the key.
 local KIND = {
   set = 'string', incrby = 'string', equals = 'string',
   hset = 'hash', hdel = 'hash', hincrby = 'hash', hequals = 'hash', habsent = 'hash',
@@ -11,24 +12,26 @@ local LIMIT = 9007199254740991
 
 local function sums(old, add)
   if not old then old = '0' end
-  if not string.match(old, '^-?%d+$') or #old > 17 then return false end
+  -- Redis takes no leading zeros, and no minus zero.
+  if old ~= '0' and not string.match(old, '^-?[1-9]%d*$') or #old > 17 then return false end
   local total = tonumber(old) + tonumber(add)
   return total <= LIMIT and total >= -LIMIT
 end
 
-local function check_one(key, verb, args)
+local function check_one(key, verb, args, left)
   local got = redis.call('TYPE', key)
   got = got.ok or got
   if verb == 'absent' then return got == 'none' end
   if verb == 'exists' then return got ~= 'none' end
   local want = KIND[verb]
   if want and got ~= 'none' and got ~= want then return false end
+  if want and left.kind and left.kind ~= want then return false end
   if verb == 'equals' then return redis.call('GET', key) == args[1] end
   if verb == 'hequals' then return redis.call('HGET', key, args[1]) == args[2] end
   if verb == 'habsent' then return redis.call('HEXISTS', key, args[1]) == 0 end
   if verb == 'length' then return redis.call('LLEN', key) == tonumber(args[1]) end
-  if verb == 'incrby' then return sums(redis.call('GET', key), args[1]) end
-  if verb == 'hincrby' then return sums(redis.call('HGET', key, args[1]), args[2]) end
+  if verb == 'incrby' then return sums(left.value or redis.call('GET', key), args[1]) end
+  if verb == 'hincrby' then return sums(left.fields[args[1]] or redis.call('HGET', key, args[1]), args[2]) end
   return want ~= nil or verb == 'del' or verb == 'pexpire'
 end
 
@@ -61,10 +64,22 @@ local function read_effects(at, n)
   return list, at
 end
 
+local function leave(left, verb, args)
+  if verb == 'set' then left.value = args[1] end
+  if verb == 'hset' then
+    for i = 1, #args, 2 do left.fields[args[i]] = args[i + 1] end
+  end
+  left.kind = left.kind or KIND[verb]
+end
+
 -- 0 when all may be applied, else the place of the first that may not.
 local function check_effects(prefix, list)
+  local left = {}
   for i = 1, #list do
-    if not check_one(prefix .. list[i].name, list[i].verb, list[i].args) then return i end
+    local name, verb, args = list[i].name, list[i].verb, list[i].args
+    left[name] = left[name] or { fields = {} }
+    if not check_one(prefix .. name, verb, args, left[name]) then return i end
+    leave(left[name], verb, args)
   end
   return 0
 end

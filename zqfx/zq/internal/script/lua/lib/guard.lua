@@ -25,7 +25,7 @@ end
 local LAYOUT = 1
 
 local function newer(layout)
-  if layout and tonumber(layout) > LAYOUT then
+  if layout and (tonumber(layout) or LAYOUT + 1) > LAYOUT then
     return redis.error_reply('ZQLAYOUT the store has layout ' .. layout)
   end
 end

@@ -1,7 +1,9 @@
 -- head of a lane as {member, score}, or nil. A lane that somebody overwrote with another type counts as
--- empty: the damage stays with its key, and verify names it.
+-- empty: the damage stays with its key, and verify names it. Any other error, such as a missing right, is told:
+-- a key that counts as empty is not offered again.
 local function lane_head(prefix, key)
   local head = redis.pcall('ZRANGE', prefix .. key, 0, 0, 'WITHSCORES')
+  if head.err and not string.find(head.err, 'WRONGTYPE', 1, true) then error(head.err) end
   if head.err or #head == 0 then return nil end
   return head
 end
@@ -30,6 +32,7 @@ local function arm(k, prefix, key, alone)
   if alone > 0 then
     redis.call('HSET', k.locks, key, write_lock('suspect', 0, alone))
     redis.call('ZADD', k.suspect, head[2], '\0' .. key)
+    redis.call('ZREM', k.ready, '\0' .. key)
     return true
   end
   redis.call('HDEL', k.locks, key)

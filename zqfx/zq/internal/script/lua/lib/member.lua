@@ -44,9 +44,9 @@ end
 local function member_of(id, envelope)
   local hex = string.sub(envelope, 3, 16)
   if string.byte(envelope, 17) ~= 18 then return make_member(hex, id, '') end
-  local n, at = string.byte(envelope, 18), 19
+  local n, at = string.byte(envelope, 18) or 0, 19
   if n >= 128 then
-    n, at = n - 128 + string.byte(envelope, 19) * 128, 20
+    n, at = n - 128 + (string.byte(envelope, 19) or 0) * 128, 20
   end
   return make_member(hex, id, string.sub(envelope, at, at + n - 1))
 end

@@ -17,7 +17,9 @@ local function reap_message(k, now, member, score, rec, field, losses)
 end
 
 local function reap_claim(k, prefix, claim, cid, now, losses, policy)
-  local members = redis.call('ZRANGE', claim, 0, -1, 'WITHSCORES')
+  -- A claim that somebody overwrote holds nothing any more; the others that are over must not suffer for it.
+  local members = redis.pcall('ZRANGE', claim, 0, -1, 'WITHSCORES')
+  if members.err then members = {} end
   local keys, counts, died = {}, {}, {}
   for i = 1, #members, 2 do
     local member, score = members[i], members[i + 1]
@@ -51,14 +53,14 @@ end
 local function reap(k, prefix, claims, now, most, losses, policy)
   local over = redis.call('ZRANGE', k.leases, '-inf', string.format('%.0f', now), 'BYSCORE', 'LIMIT', 0, most)
   if #over == 0 then return 0 end
-  redis.call('ZREM', k.leases, unpack(over))
+  zrem(k.leases, over)
   local count = 0
   for i = 1, #over do
     redis.call('ZADD', k.reaped, string.format('%.0f', now), over[i])
     count = count + reap_claim(k, prefix, claims .. over[i], over[i], now, losses, policy)
   end
-  redis.call('HINCRBY', k.stats, 'reaped', #over)
-  redis.call('HINCRBY', k.stats, 'rescued', count)
+  tally(k.stats, 'reaped', #over)
+  tally(k.stats, 'rescued', count)
   local old = redis.call('ZRANGE', k.reaped, '-inf', string.format('%.0f', now - TOMBSTONE_KEEP), 'BYSCORE', 'LIMIT', 0, 100)
   if #old > 0 then redis.call('ZREM', k.reaped, unpack(old)) end
   if count > 0 then wake(k) end

@@ -1,3 +1,13 @@
+-- A score that was kept as text, if Redis takes it as one, else "other": what somebody wrote there by hand must
+-- not stop a script half way.
+local function fit_score(text, other)
+  local n = tonumber(text)
+  -- The embedded Redis' Lua takes 1e+17 for no number.
+  if not n and string.match(text or '', '^-?%d+e[+-]%d+$') then n = 0 end
+  if n and n == n and not string.find(text, '%s') then return text end
+  return other
+end
+
 -- retry record: attempts "|" losses "|" alone "|" replays "|" original score "|" last error
 -- attempts: finished runs that failed. losses: workers that died while they held it alone.
 -- alone: 1 while it is claimed alone, so that a reap knows whom to blame.
@@ -7,7 +17,7 @@ local function read_record(raw)
   if not a then return { attempts = 0, losses = 0, alone = 0, replays = 0, score = '', err = '' } end
   return {
     attempts = tonumber(a), losses = tonumber(l), alone = tonumber(s), replays = tonumber(r),
-    score = score, err = err,
+    score = fit_score(score, ''), err = err,
   }
 end
 
