@@ -148,9 +148,12 @@ var passing = []string{
 	"max number of clients",
 }
 
-// unsure tells whether a failed write may have happened all the same.
+// unsure tells whether a failed write may have happened all the same. Only what the server or a script said of
+// this very call is certain: the client may have tried before, and hides that it did.
 func unsure(err error) bool {
-	var netErr net.Error
-	return errors.As(err, &netErr) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		errors.Is(err, net.ErrClosed) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+	var reply redis.Error
+	if errors.Is(err, redis.ErrClosed) {
+		return false
+	}
+	return !errors.As(err, &reply) || transient(err)
 }
