@@ -21,7 +21,7 @@ import (
 
 // cutOff starts a consumer that has claimed all messages there are, cannot reach Redis any more, and ends with
 // the test. Its handler waits in the first of them.
-func (x *trial) cutOff(lease time.Duration, want int64) *zqt.FaultProxy {
+func (x *trial) cutOff(lease time.Duration, want int64) {
 	x.t.Helper()
 	proxy, inside := zqt.Proxy(x.t, x.srv.Addr()), make(chan struct{}, 100)
 	rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr(), MaxRetries: -1})
@@ -35,7 +35,6 @@ func (x *trial) cutOff(lease time.Duration, want int64) *zqt.FaultProxy {
 		zqt.Wait(x.t, inside, patience)
 	}
 	proxy.Cut()
-	return proxy
 }
 
 // B33: a worker goes away with five messages, and whoever looks after the queue finds them first and loses none.
@@ -58,7 +57,7 @@ func TestFaultB33TheDeadWorkersMessages(t *testing.T) {
 		delete(want, d.ID)
 	}
 	x.over(5, 0)
-	if c := x.counters(); c.Reaped == 0 || c.Rescued != 5 {
+	if c := x.counters(); c.Reaped == 0 || c.Rescued < 5 {
 		t.Errorf("%+v", c)
 	}
 }
@@ -72,7 +71,7 @@ func TestFaultB45UnreadableAfterADeath(t *testing.T) {
 	}
 	x.send(zq.Message{ID: "behind", Key: "k1"})
 	x.cutOff(300*time.Millisecond, 4)
-	x.hset("msg", "bad", string(x.rdb.HGet(t.Context(), x.key("msg"), "bad").Val())+"\xff\xff")
+	x.hset("msg", "bad", x.rdb.HGet(t.Context(), x.key("msg"), "bad").Val()+"\xff\xff")
 	x.hdel("msg", "gone")
 	got := x.echoes()
 	var ran []string
@@ -130,7 +129,7 @@ func TestFaultB36HungHandler(t *testing.T) {
 	x := newTrial(t)
 	hung, later, ended := make(chan error, 1), make(chan *zq.Delivery, 10), make(chan struct{})
 	c := x.start(zq.HandlerFunc(func(ctx context.Context, d *zq.Delivery) error {
-		if d.Attempt == 1 {
+		if d.ID == "a" && d.Attempt == 1 {
 			<-ctx.Done()
 			hung <- context.Cause(ctx)
 			<-ended

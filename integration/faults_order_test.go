@@ -15,10 +15,10 @@ import (
 )
 
 // B2: the tail of a batch does not pay for its head. Ten messages of a key are claimed together; the head
-// fails three times, and runs longer than the lease: the nine behind it are as fresh as ever.
+// fails three times, and first runs longer than the lease: the nine behind it are as fresh as ever.
 func TestFaultB2TailDoesNotPayForTheHead(t *testing.T) {
 	t.Parallel()
-	const lease = 500 * time.Millisecond
+	const lease = 2 * time.Second // a busy machine stands still for longer than one would think
 	x := newTrial(t)
 	x.warm()
 	for i := range 10 {
@@ -30,8 +30,10 @@ func TestFaultB2TailDoesNotPayForTheHead(t *testing.T) {
 			return nil
 		}
 		ran <- *d
+		if d.ID == "m0" && d.Attempt == 1 {
+			pass(ctx, 5*lease/4)
+		}
 		if d.ID == "m0" && d.Attempt <= 3 {
-			pass(ctx, 3*lease/2)
 			return errMixed
 		}
 		return nil
@@ -128,7 +130,7 @@ func TestFaultB7RunningIsNotWaiting(t *testing.T) {
 	t.Parallel()
 	x := newTrial(t)
 	x.send(zq.Message{ID: "running"})
-	x.send(zq.Message{ID: "sibling", Delay: time.Second})
+	x.send(zq.Message{ID: "sibling", Delay: 2500 * time.Millisecond})
 	ran, done := make(chan string, 10), make(chan struct{})
 	h := zq.HandlerFunc(func(_ context.Context, d *zq.Delivery) error {
 		ran <- d.ID
@@ -138,7 +140,7 @@ func TestFaultB7RunningIsNotWaiting(t *testing.T) {
 		return nil
 	})
 	for range 2 {
-		x.start(h, zq.ConsumerConfig{Lease: 500 * time.Millisecond, Concurrency: 2})
+		x.start(h, zq.ConsumerConfig{Lease: 2 * time.Second, Concurrency: 2})
 	}
 	for _, want := range []string{"running", "sibling"} {
 		if got := zqt.Wait(t, ran, patience); got != want {

@@ -25,7 +25,7 @@ func TestFaultB18BlockedPopsStarveNobody(t *testing.T) {
 	t.Parallel()
 	x := newTrial(t)
 	small := x.srv.Client(func(o *redis.Options) { o.PoolSize, o.PoolTimeout, o.MaxRetries = 2, 300*time.Millisecond, -1 })
-	const lease = 600 * time.Millisecond
+	const lease = 1500 * time.Millisecond
 	busy, done := make(chan string, 10), make(chan struct{})
 	h := zq.HandlerFunc(func(_ context.Context, d *zq.Delivery) error {
 		busy <- d.ID
@@ -263,7 +263,7 @@ func TestFaultB24NestedNames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { c.Stop(context.Background()) })
+		t.Cleanup(func() { _ = c.Stop(context.Background()) })
 	}
 	for _, q := range slices.Backward(names) {
 		p, err := zq.NewProducer(rdb, q)

@@ -135,6 +135,7 @@ func damages() []damage {
 		{"lane: gone", func(x *trial) { x.must(x.rdb.Del(x.t.Context(), x.key("lane:k1")).Err()) }, "nowhere", k1},
 		{"lane: a string", func(x *trial) { x.must(x.rdb.Set(x.t.Context(), x.key("lane:k1"), "x", 0).Err()) }, "is a string", k1},
 		{"lane: another key's message", func(x *trial) { x.zadd("lane:k1", 1, x.memberOf("lane:k2", "k2-a")) }, "holds", slices.Concat(k1, []string{"k2-a"})},
+		{"lane: a plain member", func(x *trial) { x.zadd("lane:k1", 1, "hello") }, "holds", k1},
 		{"lease without a claim", func(x *trial) { x.zadd("leases", 1, "00ff") }, "without a claim", nil},
 		{"lease for ever", func(x *trial) { x.zadd("leases", 1e300, "00ff") }, "without a claim", nil},
 		{"claim without a lease", func(x *trial) { x.zadd("claim:00ff", 1, x.memberOf("ready", "ready")) }, "", nil},

@@ -26,7 +26,7 @@ func TestHostileKeysOfTheWrongType(t *testing.T) {
 			x := newTrial(t)
 			x.furnish()
 			got := make(chan string, 100)
-			c := x.start(zq.HandlerFunc(func(_ context.Context, d *zq.Delivery) error { got <- d.ID; return nil }), zq.ConsumerConfig{Lease: zq.MinLease})
+			c := x.start(zq.HandlerFunc(func(_ context.Context, d *zq.Delivery) error { got <- d.ID; return nil }), zq.ConsumerConfig{})
 			for range 4 {
 				zqt.Wait(t, got, patience)
 			}

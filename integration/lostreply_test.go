@@ -208,3 +208,61 @@ func TestLostReplyOfALookUp(t *testing.T) {
 	j.stop(c)
 	j.over(1, 0)
 }
+
+// A call that was stuck on its way, while its client had asked again and gone on, comes back to life when all
+// is over: it changes nothing. A claim that does holds what it takes for a lease; then that runs, uncharged.
+func TestLostReplyOfAStuckCall(t *testing.T) {
+	t.Parallel()
+	for script, lease := range map[string]time.Duration{
+		"enqueue": time.Minute, "replay": time.Minute, "checkpoint": time.Minute, "settle": time.Minute, "claim": time.Second,
+	} {
+		t.Run(script, func(t *testing.T) {
+			t.Parallel()
+			j := newJourney(t)
+			calls := j.proxy.Count(j.script(script))
+			stuck := j.proxy.Delay(nth(j.script(script), 1), patience)
+			p := j.producer(j.rdb, zq.WithDedupeWindow(0)) // no dedupe record helps
+			c := j.startOn(j.rdb, recorded(j.rec.Add, "w", 5, j.handle), zq.ConsumerConfig{
+				Concurrency: 1, MaxAttempts: 5, Lease: lease,
+			})
+			look, err := zq.NewInspector(j.rdb, j.queue)
+			j.must(err)
+			for _, id := range []string{"mark", "dead"} {
+				m := zq.Message{ID: id, Key: "k"}
+				r, err := p.Enqueue(t.Context(), m)
+				j.must(err)
+				j.noteEnqueued(m, r)
+			}
+			zqt.Eventually(t, patience, func() bool { return j.depth().Dead == 1 }, "one is dead")
+			j.must(look.Replay(t.Context(), "dead"))
+			j.drained()
+			if err := look.Replay(t.Context(), "dead"); !errors.Is(err, zq.ErrNotFound) {
+				t.Errorf("replay after the ack: %v", err)
+			}
+			zqt.Wait(t, stuck.Done(), patience)
+			if script == "claim" {
+				j.stop(c) // nobody else is to take it
+				j.send(zq.Message{ID: "last", Key: "k"})
+			}
+			stuck.Release()
+			zqt.Eventually(t, patience, func() bool { return calls.Commands() > 1 && calls.Replies() == calls.Commands() },
+				"the server has answered it")
+			if script == "claim" {
+				zqt.Eventually(t, patience, func() bool { return j.depth().Running == 1 }, "it has claimed")
+				j.healthy()
+				c = j.start(recorded(j.rec.Add, "w2", 5, j.handle), zq.ConsumerConfig{})
+			} else {
+				j.send(zq.Message{ID: "last", Key: "k"})
+			}
+			j.over(3, 0)
+			j.stop(c)
+			want := map[string][]int{"mark": {1}, "dead": {1, 1}, "last": {1}}
+			if !maps.EqualFunc(j.runs, want, slices.Equal) {
+				t.Errorf("attempts %v, want %v", j.runs, want)
+			}
+			if n, err := j.trial.rdb.Get(t.Context(), zq.EffectKey(j.queue, "marks")).Int(); err != nil || n != 1 {
+				t.Errorf("marks were applied %d times: %v", n, err)
+			}
+		})
+	}
+}

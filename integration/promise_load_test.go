@@ -188,10 +188,15 @@ func (x *trial) mortal(s workerSpec, lives int, until func() bool) {
 		}
 		s.Name = fmt.Sprintf("child.%d", life)
 		p := x.child(s)
-		for runs := x.dice.between(1, 4); runs > 0 && !until(); {
+		runs := x.dice.between(1, 4)
+		busy := eventually(patience, func() bool {
 			if _, more := awaitLine(p, "run ", 20*time.Millisecond); more {
 				runs--
 			}
+			return runs == 0 || until()
+		})
+		if !busy {
+			x.t.Fatalf("%s has nothing to do", s.Name)
 		}
 		x.killed(p, s.Name)
 	}

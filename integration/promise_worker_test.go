@@ -123,7 +123,7 @@ func shortRetry(d *zq.Delivery, _ error) time.Duration {
 	return time.Duration(d.Attempt) * 3 * time.Millisecond
 }
 
-// child starts a worker as a process of its own and waits until it works.
+// child starts a worker as a process of its own.
 func (x *trial) child(s workerSpec) *zqt.Process {
 	x.t.Helper()
 	if s.Addr == "" {
@@ -175,8 +175,8 @@ func runWorker() {
 	if err == nil {
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 		defer stop()
+		w.say("up") // ahead of the first message, which may be the worker's last
 		if err = c.Start(ctx); err == nil {
-			w.say("up")
 			<-ctx.Done()
 			err = c.Stop(context.Background())
 		}

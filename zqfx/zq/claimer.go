@@ -39,10 +39,6 @@ func (s *session) claim(o order) (got script.Claimed, sent time.Time, cid string
 	pace := redo.New(20*time.Millisecond, 2*time.Second)
 	doubt, first := false, time.Now()
 	for {
-		if doubt && time.Since(first) >= s.cfg.Lease {
-			// What a lost call may have claimed is somebody else's by now, and its id is that of a dead claim.
-			cid, doubt, first = keys.ClaimID(uuid.New()), false, time.Now()
-		}
 		call := script.ClaimCall{
 			CID: cid, Entries: o.entries, Messages: o.messages, PerKey: o.perKey, Lease: s.cfg.Lease,
 			Suspects: !s.suspect.Load(), Upkeep: s.upkeepRules(),

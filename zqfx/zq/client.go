@@ -47,10 +47,22 @@ func noNotices() *maintnotifications.Config {
 	return &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 }
 
-// pinned is a client whose pipelines go to the node of a key, so that WAIT follows the write it waits for.
-func pinned(ctx context.Context, rdb redis.UniversalClient, key string) (redis.Cmdable, error) {
-	if c, ok := rdb.(*redis.ClusterClient); ok {
-		return c.MasterForKey(ctx, key)
+// pinned is a client whose pipelines go to the node of a key, so that WAIT follows the write it waits for, and
+// which does not give a WAIT up that may take as long as within.
+func pinned(ctx context.Context, rdb redis.UniversalClient, key string, within time.Duration) (redis.Cmdable, error) {
+	c, ok := rdb.(*redis.Client)
+	if cluster, is := rdb.(*redis.ClusterClient); is {
+		node, err := cluster.MasterForKey(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		c, ok = node, true
+	}
+	if ok && c.Options().ReadTimeout > 0 { // else it waits for ever as it is
+		return c.WithTimeout(c.Options().ReadTimeout + within), nil
+	}
+	if ok {
+		return c, nil
 	}
 	return rdb, nil
 }

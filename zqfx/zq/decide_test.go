@@ -15,20 +15,20 @@ import (
 
 var errOwn = errors.New("handler's own")
 
-// rude is an error whose Error method panics.
-type rude struct{}
+// rudeError is an error whose Error method panics.
+type rudeError struct{}
 
-func (rude) Error() string { panic("no words") }
+func (rudeError) Error() string { panic("no words") }
 
-// silent is an error type whose nil pointer is an error all the same.
-type silent struct{ text string }
+// silentError is an error type whose nil pointer is an error all the same.
+type silentError struct{ text string }
 
-func (s *silent) Error() string { return s.text }
+func (s *silentError) Error() string { return s.text }
 
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	const second = time.Second
-	nobody := error((*silent)(nil))
+	nobody := error((*silentError)(nil))
 	cases := []struct {
 		name       string
 		err, cause error
@@ -82,8 +82,8 @@ func TestDecide(t *testing.T) {
 		{"a context of its own was cancelled", context.Canceled, nil, 1, "retry", 7 * second, ""},
 		{"panic", &zq.PanicError{Value: "boom"}, nil, 1, "retry", 7 * second, ""},
 		{"panic with a verdict", &zq.PanicError{Value: zq.Dead("r", nil)}, nil, 1, "bury", 0, "r"},
-		{"error that cannot speak", rude{}, nil, 1, "retry", 7 * second, ""},
-		{"error that cannot speak, on the last", rude{}, nil, 3, "bury", 0, zq.ReasonAttempts},
+		{"error that cannot speak", rudeError{}, nil, 1, "retry", 7 * second, ""},
+		{"error that cannot speak, on the last", rudeError{}, nil, 3, "bury", 0, zq.ReasonAttempts},
 		{"typed nil", nobody, nil, 1, "retry", 7 * second, ""},
 	}
 	policy := func(*zq.Delivery, error) time.Duration { return 7 * second }
@@ -92,7 +92,7 @@ func TestDecide(t *testing.T) {
 		if got.Verdict != c.want || got.Delay != c.delay || got.Reason != c.reason {
 			t.Errorf("%s: got %s %v %q, want %s %v %q", c.name, got.Verdict, got.Delay, got.Reason, c.want, c.delay, c.reason)
 		}
-		if c.err != nil && c.err != nobody && !errors.Is(got.Err, c.err) {
+		if c.err != nil && c.name != "typed nil" && !errors.Is(got.Err, c.err) {
 			t.Errorf("%s: the error is no longer there: %T", c.name, got.Err)
 		}
 	}
@@ -217,10 +217,10 @@ func TestErrorText(t *testing.T) {
 		"dead without":      {zq.Dead("r", nil), ""},
 		"retry after":       {zq.RetryAfter(time.Second, errOwn), "handler's own"},
 		"wrapped dead":      {fmt.Errorf("w: %w", zq.Dead("r", errOwn)), "w: dead: r: handler's own"},
-		"panics":            {rude{}, "zq_test.rude, whose Error method panics"},
-		"dead that panics":  {zq.Dead("r", rude{}), "zq_test.rude, whose Error method panics"},
-		"wraps a panicking": {&wrapsRude{}, "*zq_test.wrapsRude, whose Error method panics"},
-		"typed nil":         {(*silent)(nil), "*zq_test.silent, whose Error method panics"},
+		"panics":            {rudeError{}, "zq_test.rudeError, whose Error method panics"},
+		"dead that panics":  {zq.Dead("r", rudeError{}), "zq_test.rudeError, whose Error method panics"},
+		"wraps a panicking": {&wrapsRudeError{}, "*zq_test.wrapsRudeError, whose Error method panics"},
+		"typed nil":         {(*silentError)(nil), "*zq_test.silentError, whose Error method panics"},
 		"too long":          {errors.New(strings.Repeat("é", 60)), strings.Repeat("é", 50)},
 		"not UTF-8":         {errors.New("a\xffb"), "ab"},
 	} {
@@ -230,19 +230,20 @@ func TestErrorText(t *testing.T) {
 	}
 }
 
-type wrapsRude struct{}
+type wrapsRudeError struct{}
 
-func (*wrapsRude) Error() string { return "w: " + rude{}.Error() }
+func (*wrapsRudeError) Error() string { return "w: " + rudeError{}.Error() }
 
 // The default delay grows to its cap, stays there at any attempt, is never nothing, and is the same for the
 // same decision.
 func TestDefaultRetryDelay(t *testing.T) {
 	t.Parallel()
-	attempts := []int{
-		math.MinInt, -1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 30, 31, 32, 33, 62, 63, 64, 65, 310, math.MaxInt32, math.MaxInt - 1, math.MaxInt,
+	attempts := []int{math.MinInt, -1, 0, 310, math.MaxInt32, math.MaxInt - 1, math.MaxInt}
+	for attempt := range 130 {
+		attempts = append(attempts, attempt)
 	}
 	for _, attempt := range attempts {
-		for i := range 200 {
+		for i := range 50 {
 			d := &zq.Delivery{ID: fmt.Sprintf("id-%d", i), Attempt: attempt}
 			got := zq.DefaultRetryDelay(d, errOwn)
 			full := 5 * time.Minute

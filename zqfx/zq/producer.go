@@ -163,7 +163,7 @@ func (p *Producer) send(ctx context.Context, places []script.Placement) ([]Recei
 			placed, err = p.scripts.Enqueue(ctx, p.rdb, p.keys, token.String(), places)
 			return err
 		}
-		node, err := pinned(ctx, p.rdb, p.keys.Msg)
+		node, err := pinned(ctx, p.rdb, p.keys.Msg, p.cfg.replicaWait)
 		if err != nil {
 			return err
 		}

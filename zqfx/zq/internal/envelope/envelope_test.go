@@ -47,7 +47,7 @@ func TestRoundTrip(t *testing.T) {
 		"1 MiB":           {Body: bytes.Repeat(allBytes(), 4096)},
 		"headers":         {Headers: many},
 		"shortest dedupe": {Dedupe: time.Microsecond},
-		"longest dedupe":  {Dedupe: math.MaxInt64 / time.Microsecond * time.Microsecond},
+		"longest dedupe":  {Dedupe: time.Duration(math.MaxInt64).Truncate(time.Microsecond)},
 		"long texts":      {ID: strings.Repeat("i", 256), Kind: strings.Repeat("k", 128), Route: strings.Repeat("\xff", 256)},
 	} {
 		raw := envelope.Append(nil, &e)

@@ -10,8 +10,8 @@ import (
 func settleCases() []scriptCase {
 	type lookup = func(string) string
 	held := []string{"l1", "a1", "a2"}
-	other := func(id string, make func(member string) script.Outcome) func(*store, lookup) error {
-		return func(s *store, member lookup) error { return s.settle(liveCall(make(member(id)))) }
+	other := func(id string, outcome func(member string) script.Outcome) func(*store, lookup) error {
+		return func(s *store, member lookup) error { return s.settle(liveCall(outcome(member(id)))) }
 	}
 	retry := func(delay time.Duration, charge, block bool) func(string) script.Outcome {
 		return func(m string) script.Outcome { return script.Retry(m, delay, charge, block, "failed") }

@@ -183,34 +183,77 @@ func edgeBody(t *testing.T, s *store) {
 	}
 }
 
+// die claims one message and lets its worker die.
+func (s *store) die(t *testing.T, cid string, now int64) {
+	t.Helper()
+	s.at(t, now)
+	got, err := s.claimCall(script.ClaimCall{
+		CID: cid, Entries: 1, Messages: 1, PerKey: 1, Lease: time.Second, Suspects: true, Upkeep: anyUpkeep(),
+	})
+	if err != nil || len(got.Messages) != 1 {
+		t.Fatalf("claim: %+v %v", got, err)
+	}
+}
+
 // A message that has killed a worker comes back, delayed, to the head of a lane that is ready meanwhile: its
-// key is under suspicion then, and no longer ready.
+// key is under suspicion then, and no longer ready. Without a key it is under suspicion itself.
 func edgeSuspectHead(t *testing.T, s *store) {
-	s.put(t, placements(1, "killer k")...)
-	die := func(cid string) {
-		got, err := s.claimCall(script.ClaimCall{
-			CID: cid, Entries: 1, Messages: 1, PerKey: 1, Lease: time.Second, Suspects: true, Upkeep: anyUpkeep(),
-		})
-		if err != nil || len(got.Messages) != 1 {
-			t.Fatalf("claim: %+v %v", got, err)
+	for _, key := range []string{"k", ""} {
+		id := "killer" + key
+		s.put(t, script.Placement{ID: id, Key: key, Score: "1"})
+		s.die(t, "first"+key, epoch)
+		s.die(t, "second"+key, epoch+1_000_000) // alone now, so it is blamed
+		s.die(t, "third"+key, epoch+2_000_000)
+		s.apply(t, &script.SettleCall{CID: "third" + key, Others: []script.Outcome{
+			script.Retry(s.member(id), time.Second, true, false, "failed"),
+		}})
+		s.put(t, script.Placement{ID: "next" + key, Key: key, Score: "2"})
+		s.at(t, epoch+3_000_000)
+		if _, n, err := s.set.Reap(s.ctx, s.run, s.names, anyUpkeep()); err != nil || n != 1 {
+			t.Errorf("promoted %d: %v", n, err)
+		}
+		v := mustRead(t, s)
+		if key == "" {
+			want(t, "ready", zset{s.member("next"): 2}, v.Ready)
+			want(t, "suspect", zset{s.member(id): 1}, v.Suspect)
+			return
+		}
+		want(t, "ready", zset{}, v.Ready)
+		want(t, "suspect", zset{"\x00k": 1}, v.Suspect)
+		s.at(t, epoch)
+		for _, id := range []string{"killerk", "nextk"} { // out of the way
+			got, err := s.claimCall(script.ClaimCall{
+				CID: id, Entries: 1, Messages: 1, PerKey: 1, Lease: time.Hour, Suspects: true, Upkeep: anyUpkeep(),
+			})
+			if err != nil || len(got.Messages) != 1 {
+				t.Fatalf("claim: %+v %v", got, err)
+			}
+			s.apply(t, &script.SettleCall{CID: id, Acks: []string{got.Messages[0].Member}})
 		}
 	}
-	die("first")
-	s.at(t, epoch+1_000_000)
-	die("second") // alone now, so it is blamed
-	s.at(t, epoch+2_000_000)
-	die("third")
-	s.apply(t, &script.SettleCall{CID: "third", Others: []script.Outcome{
-		script.Retry(s.member("killer"), time.Second, true, false, "failed"),
-	}})
-	s.put(t, placements(2, "next k")...)
-	s.at(t, epoch+3_000_000)
-	if _, n, err := s.set.Reap(s.ctx, s.run, s.names, anyUpkeep()); err != nil || n != 1 {
-		t.Errorf("promoted %d: %v", n, err)
+}
+
+// A key that dies takes its lane along, no more of it a call than is allowed to be carried over.
+func edgeDying(t *testing.T, s *store) {
+	s.put(t, placements(1, "m0 k", "m1 k", "m2 k", "m3 k", "m4 k")...)
+	s.die(t, "c", epoch)
+	s.apply(t, &script.SettleCall{CID: "c", Others: []script.Outcome{script.Dead(s.member("m0"), "attempts", "broken", "key")}})
+	u := anyUpkeep()
+	u.Promote = 2
+	for i, dead := range []int{3, 5, 5} {
+		lock := "dying|0|0" // until a call finds less than it may take
+		if i == 2 {
+			lock = ""
+		}
+		if _, n, err := s.set.Reap(s.ctx, s.run, s.names, u); err != nil || n != 1 {
+			t.Errorf("promoted %d: %v", n, err)
+		}
+		v := mustRead(t, s)
+		want(t, fmt.Sprint("dead after call ", i), dead, len(v.Dead))
+		want(t, "lock", lock, v.Locks["k"])
 	}
-	v := mustRead(t, s)
-	want(t, "ready", zset{}, v.Ready)
-	want(t, "suspect", zset{"\x00k": 1}, v.Suspect)
+	s.put(t, placements(1, "later k")...)
+	want(t, "a message that comes later", []string{"later"}, idsOf(s.take(t, "d", 1)))
 }
 
 // An effect that would meet what an earlier one of its list leaves is refused before anything is written.

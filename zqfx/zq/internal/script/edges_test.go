@@ -31,7 +31,7 @@ func edges() []edge {
 		{"DueInOrder", edgeDueOrder}, {"NewerLayout", edgeLayout}, {"WindowEnds", edgeWindow},
 		{"TokenIsForgotten", edgeToken}, {"LeaseEnds", edgeLease}, {"TombstonesGo", edgeTombstones},
 		{"RecordsGo", edgeRecords}, {"DeadLettersAreTrimmed", edgeTrim}, {"BodyByteForByte", edgeBody},
-		{"SuspectIsNotReady", edgeSuspectHead}, {"EffectsThatClash", edgeEffects},
+		{"SuspectIsNotReady", edgeSuspectHead}, {"KeyDiesInParts", edgeDying}, {"EffectsThatClash", edgeEffects},
 	}
 }
 

@@ -12,24 +12,16 @@ import (
 	"github.com/zqueue/zqueue/zqfx/zq/internal/script"
 )
 
-// advance moves the one clock that model and store share; now and then it goes back.
+// advance moves the one clock that model and store share, most often to around an instant at which something
+// changes by itself; now and then it goes back.
 func (x *machine) advance(t *rapid.T) {
-	next := int64(math.MaxInt64)
-	if _, due, ok := x.m.asleepOrDelayed().first(); ok {
-		next = int64(due)
+	now := x.m.now
+	steps := []int64{now, now + 1, now + leaseTime/2, now + 2*leaseTime, now - 3_000_000, now + 25*hour}
+	if soon := x.m.instants(); len(soon) > 0 {
+		at := oneOf(t, "instant", soon...)
+		steps = append(steps, at-1, at, at, at, at+1)
 	}
-	for _, end := range x.m.leases {
-		next = min(next, end)
-	}
-	if next == math.MaxInt64 {
-		next = x.m.now
-	}
-	next = max(next, x.m.now)
-	steps := []int64{
-		0, 1, leaseTime / 2, leaseTime, 2 * leaseTime, leaseTime / 2, next - x.m.now, next - x.m.now, next - x.m.now - 1,
-		61_000_000, 25 * hour, -3_000_000,
-	}
-	x.m.now += oneOf(t, "micros", steps...)
+	x.m.now = oneOf(t, "time", steps...)
 	t.Logf("> it is %d", x.m.now)
 	if err := x.s.setTime(x.m.now); err != nil {
 		t.Fatalf("clock: %v", err)

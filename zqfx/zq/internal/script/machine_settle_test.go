@@ -132,8 +132,10 @@ func (x *machine) effects(t *rapid.T) []effect {
 		{text, "set", []string{value}}, {text, "del", nil}, {hash, "hset", []string{"f", value}}, {hash, "del", nil},
 		{hash, "habsent", []string{"f"}}, {hash, "hequals", []string{"f", "1"}}, {hash, "absent", nil},
 	}
-	list := rapid.SliceOfN(rapid.SampledFrom(all), 0, 2).Draw(t, "effects")
-	return list
+	if rapid.IntRange(0, 5).Draw(t, "clash") == 0 {
+		return []effect{{text, "set", []string{value}}, {text, "incrby", []string{"2"}}}
+	}
+	return rapid.SliceOfN(rapid.SampledFrom(all), 0, 2).Draw(t, "effects")
 }
 
 func (x *machine) retry(t *rapid.T) {

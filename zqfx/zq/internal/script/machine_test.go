@@ -52,14 +52,15 @@ func newMachine(s *store) (*machine, error) {
 // actions lists the steps; what is to come more often stands more often.
 func (x *machine) actions() map[string]func(*rapid.T) {
 	once := map[string]func(*rapid.T){
-		"enqueue batch": x.enqueueBatch, "enqueue again": x.enqueueAgain, "claim again": x.claimAgain,
+		"enqueue again": x.enqueueAgain, "claim again": x.claimAgain,
 		"ack windowed": x.ackWindowed, "ack with": x.ackWith, "dead": x.dead, "give up": x.giveUp, "mixed": x.mixed,
 		"settle stale": x.settleStale, "settle again": x.settleAgain, "heartbeat": x.heartbeat, "reap": x.reap,
 		"pause": x.pause, "replay": x.replay, "remove dead": x.removeDead, "resume key": x.resumeKey,
 		"plain": x.plain, "checkpoint": x.checkpoint, "flush scripts": x.flushScripts, "find": x.find, "keys": x.keys,
 	}
 	often := map[string]func(*rapid.T){
-		"enqueue": x.enqueueOne, "claim": x.claim, "ack": x.ack, "retry": x.retry, "advance": x.advance, "crash": x.crash,
+		"enqueue": x.enqueueOne, "enqueue batch": x.enqueueBatch, "claim": x.claim, "ack": x.ack, "retry": x.retry,
+		"advance": x.advance, "crash": x.crash,
 	}
 	all := map[string]func(*rapid.T){"": x.check}
 	for name, do := range once {
@@ -276,7 +277,7 @@ func (x *machine) enqueue(t *rapid.T, call enqueuing) {
 
 func (x *machine) upkeep(t *rapid.T) upkeep {
 	return upkeep{
-		promote: rapid.IntRange(0, 6).Draw(t, "promote"), reap: rapid.IntRange(0, 3).Draw(t, "reap"),
+		promote: oneOf(t, "promote", 0, 1, 1, 2, 3, 6), reap: rapid.IntRange(0, 3).Draw(t, "reap"),
 		losses: oneOf(t, "losses", 1, 2, 3, 3, 4), policy: x.policy(t),
 		deadKeep: hour, deadMax: oneOf(t, "dead max", 2, 1000),
 	}
@@ -293,14 +294,12 @@ func (u upkeep) call() script.Upkeep {
 
 // claim takes work under a fresh id; with four claims at work one of them asks again.
 func (x *machine) claim(t *rapid.T) {
-	cid := ""
 	if live := slices.Sorted(maps.Keys(x.m.claims)); len(live) >= 4 {
-		cid = oneOf(t, "cid", live...)
-	} else {
-		x.serial++
-		cid = fmt.Sprintf("c%d", x.serial)
+		x.claimAs(t, oneOf(t, "cid", live...))
+		return
 	}
-	x.claimAs(t, cid)
+	x.serial++
+	x.claimAs(t, fmt.Sprintf("c%d", x.serial))
 }
 
 // claimAgain asks under an id that was used: of a claim at work, settled or reaped.

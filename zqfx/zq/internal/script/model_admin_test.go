@@ -31,8 +31,11 @@ func (m *model) removeDead(member string) bool {
 // replay sends a dead letter back with fresh attempts, at its old score or at the end. What is not a dead
 // letter does not move; the answer is where it is instead.
 func (m *model) replay(t token, member string, atEnd bool) (bool, string) {
-	if _, again, late := m.asked(t); again || late {
-		return again, map[bool]string{true: "p"}[again]
+	switch _, again, late := m.asked(t); {
+	case late:
+		return false, ""
+	case again:
+		return true, "p"
 	}
 	if _, there := m.dead[member]; !there {
 		if msg := m.messages[m.field(member)]; msg != nil && !m.plain(member) {
@@ -79,10 +82,11 @@ type effect struct {
 
 // checkpoint answers 1 when the effects are applied, now or before under this token.
 func (m *model) checkpoint(t token, cid, member string, list []effect) int {
-	if _, again, late := m.asked(t); again {
-		return 1
-	} else if late {
+	switch _, again, late := m.asked(t); {
+	case late:
 		return 0
+	case again:
+		return 1
 	}
 	_, alive := m.standing(cid)
 	if _, held := m.claims[cid][member]; !alive || !held {
@@ -206,6 +210,35 @@ func (m *model) depth() depth {
 		}
 	}
 	return d
+}
+
+// instants are the next times at which something is due or over, the first of each kind.
+func (m *model) instants() []int64 {
+	first := map[string]int64{}
+	note := func(kind string, at int64) {
+		if old, ok := first[kind]; at > m.now && (!ok || at < old) {
+			first[kind] = at
+		}
+	}
+	for _, due := range m.asleepOrDelayed() {
+		note("due", int64(due))
+	}
+	for _, end := range m.leases {
+		note("lease", end)
+	}
+	for _, end := range m.done {
+		note("window", end)
+	}
+	for _, op := range m.ops {
+		note("op", op.at+60_000_000)
+	}
+	for _, at := range m.dead {
+		note("dead", int64(at)+hour)
+	}
+	for _, at := range m.reaped {
+		note("tombstone", at+24*hour)
+	}
+	return slices.Sorted(maps.Values(first))
 }
 
 // live lists the claims that may still settle.

@@ -41,6 +41,7 @@ func (m *model) claim(r request) answer {
 	if r.suspects {
 		if member, ok := m.takeSuspect(r.cid); ok {
 			m.leases[r.cid] = m.now + r.lease
+			delete(m.reaped, r.cid)
 			return m.answer("suspect", []string{member})
 		}
 	}
@@ -49,6 +50,7 @@ func (m *model) claim(r request) answer {
 		return m.answer("empty", nil)
 	}
 	m.leases[r.cid] = m.now + r.lease
+	delete(m.reaped, r.cid)
 	return m.answer("served", taken)
 }
 

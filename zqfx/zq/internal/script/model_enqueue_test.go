@@ -16,13 +16,13 @@ type draft struct {
 // enqueue answers with the sequence of the first and a letter for each; a call that comes too late gets no
 // answer.
 func (m *model) enqueue(t token, list []draft) (int64, string) {
-	if op, again, late := m.asked(t); again || late {
-		var first int64
-		var states string
-		if again {
-			fmt.Sscanf(op.outcome, "%d|%s", &first, &states)
-		}
-		return first, states
+	op, again, late := m.asked(t)
+	switch {
+	case late:
+		return 0, ""
+	case again:
+		first, states, _ := strings.Cut(op.outcome, "|")
+		return integer(first), states
 	}
 	first := m.nextSequence()
 	states := m.place(list)
@@ -70,7 +70,7 @@ func (m *model) accept(d draft, seq int64) {
 	m.stats["enqueued"]++
 	score := float64(seq)
 	if d.score != "" {
-		fmt.Sscan(d.score, &score)
+		score = float64(integer(d.score))
 	}
 	switch {
 	case d.due > m.now:

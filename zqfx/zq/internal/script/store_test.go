@@ -150,7 +150,7 @@ func (r *reader) zset(key string, to func(zset)) {
 	r.then = append(r.then, func() {
 		z := zset{}
 		for _, one := range cmd.Val() {
-			z[one.Member.(string)] = one.Score //nolint:errcheck,forcetypeassert // go-redis gives strings
+			z[fmt.Sprint(one.Member)] = one.Score
 		}
 		to(z)
 	})

@@ -68,6 +68,7 @@ local function hold(status)
   if #members == 0 then return reply('empty', {}, {}) end
   zadd(k.claim, flat)
   redis.call('ZADD', k.leases, string.format('%.0f', now + lease), cid)
+  redis.call('ZREM', k.reaped, cid) -- asked again after an outage: a new claim by the name of a dead one
   hset(k.locks, locks)
   if redis.call('ZCARD', k.ready) > 0 or redis.call('ZCARD', k.suspect) > 0 then wake(k) end
   return reply(status, members, scores)
