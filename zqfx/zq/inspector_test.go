@@ -24,11 +24,11 @@ type bench struct {
 	in    *zq.Inspector
 }
 
-func newBench(t *testing.T, opts ...zq.ProducerOption) *bench {
+func newBench(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{t: t, rdb: zqtest.Shared(t).Client(), queue: zqtest.Queue(t)}
 	var err error
-	if b.p, err = zq.NewProducer(b.rdb, b.queue, opts...); err != nil {
+	if b.p, err = zq.NewProducer(b.rdb, b.queue); err != nil {
 		t.Fatal(err)
 	}
 	if b.in, err = zq.NewInspector(b.rdb, b.queue); err != nil {
