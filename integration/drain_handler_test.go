@@ -26,28 +26,28 @@ type unwrapper struct{ nilError }
 
 func (e *unwrapper) Unwrap() error { return errors.New(e.text) }
 
-type claimsToBe struct{}
+type rogueError struct{}
 
-func (claimsToBe) Error() string    { return "claims to be" }
-func (claimsToBe) As(any) bool      { panic("As panics") }
-func (claimsToBe) Is(error) bool    { panic("Is panics") }
-func (e claimsToBe) String() string { panic("String panics") }
+func (rogueError) Error() string    { return "claims to be" }
+func (rogueError) As(any) bool      { panic("As panics") }
+func (rogueError) Is(error) bool    { panic("Is panics") }
+func (e rogueError) String() string { panic("String panics") }
 
 // rogues are handlers that end in every way but the good one.
 var rogues = map[string]func() error{
 	"panic":      func() error { panic("told to") },
-	"panic nil":  func() error { panic(nil) }, //nolint:govet // that is the case
+	"panic nil":  func() error { panic(nil) },
 	"panic err":  func() error { panic(errMixed) },
-	"panic odd":  func() error { panic(claimsToBe{}) },
-	"nil map":    func() error { map[string]int(nil)["x"] = 1; return nil },
+	"panic odd":  func() error { panic(rogueError{}) },
+	"nil map":    func() error { var m map[string]int; m[strings.ToLower("X")] = 1; return nil }, //nolint:staticcheck // that is the case
 	"goexit":     func() error { runtime.Goexit(); return nil },
 	"typed nil":  func() error { var e *nilError; return e },
 	"unwrap nil": func() error { var e *unwrapper; return e },
-	"as panics":  func() error { return claimsToBe{} },
+	"as panics":  func() error { return rogueError{} },
 	"deep":       func() error { return fmt.Errorf("around %w", (*unwrapper)(nil)) },
-	"joined":     func() error { return errors.Join(errMixed, claimsToBe{}) },
+	"joined":     func() error { return errors.Join(errMixed, rogueError{}) },
 	"huge":       func() error { return errors.New(strings.Repeat("x", 1<<20)) },
-	"not utf-8":  func() error { return errors.New("\xff\xfe\x00|\n") },
+	"not utf-8":  func() error { return errors.New("\xff\xfe\x00|\n") }, //nolint:revive // that is the case
 }
 
 // Whatever a handler does, it is charged for it, the message is tried again and ends as a dead letter with a

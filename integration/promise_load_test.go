@@ -190,7 +190,7 @@ func (x *trial) mortal(s workerSpec, lives int, until func() bool) {
 		p := x.child(s)
 		runs := x.dice.between(1, 4)
 		busy := eventually(patience, func() bool {
-			if _, more := awaitLine(p, "run ", 20*time.Millisecond); more {
+			if more := awaitLine(p, "run ", 20*time.Millisecond); more {
 				runs--
 			}
 			return runs == 0 || until()
@@ -203,17 +203,17 @@ func (x *trial) mortal(s workerSpec, lives int, until func() bool) {
 }
 
 // awaitLine takes a child's lines until one has the prefix; false if none came in time.
-func awaitLine(p *zqt.Process, prefix string, limit time.Duration) (string, bool) {
+func awaitLine(p *zqt.Process, prefix string, limit time.Duration) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	for {
 		select {
 		case line, more := <-p.Lines():
 			if !more || len(line) >= len(prefix) && line[:len(prefix)] == prefix {
-				return line, more
+				return more
 			}
 		case <-timer.C:
-			return "", false
+			return false
 		}
 	}
 }

@@ -52,11 +52,10 @@ func TestP6HonestAttemptsOfTheBuffered(t *testing.T) {
 	}
 }
 
-// attempts notes with which attempt number, and losses, each message ran.
+// attempts notes with which attempt number each message ran.
 type attempts struct {
-	mu     sync.Mutex
-	of     map[string][]int
-	losses map[string]int
+	mu sync.Mutex
+	of map[string][]int
 }
 
 func (a *attempts) note(_ context.Context, d *zq.Delivery) (zqt.Op, error) {

@@ -173,19 +173,24 @@ func runWorker() {
 	h := recorded(func(e zqt.Event) { w.say("%s", e.Line()) }, w.spec.Name, cfg.MaxAttempts, w.run)
 	c, err := zq.NewConsumer(w.rdb, w.spec.Queue, h, cfg)
 	if err == nil {
-		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-		defer stop()
-		w.say("up") // ahead of the first message, which may be the worker's last
-		if err = c.Start(ctx); err == nil {
-			<-ctx.Done()
-			err = c.Stop(context.Background())
-		}
+		err = w.workUntilTerminated(c)
 	}
 	if err != nil {
 		w.say("worker: %v", err)
 		os.Exit(1)
 	}
 	w.say("stats %+v", c.Stats())
+}
+
+func (w *worker) workUntilTerminated(c *zq.Consumer) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	w.say("up") // ahead of the first message, which may be the worker's last
+	if err := c.Start(ctx); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return c.Stop(context.Background())
 }
 
 type worker struct {
