@@ -23,6 +23,8 @@ type Delivery struct {
 	// Attempt counts the runs of the handler for this message, this one included: 1 at first. Claims that
 	// never ran it do not count; runs whose worker died do, if it held this message alone.
 	Attempt int
+	// MaxAttempts is the consumer's: a run with this number that fails makes a dead letter. 0 when built by hand.
+	MaxAttempts int
 	// Losses is how many workers have died while they held it alone.
 	Losses int
 	// Replays is how often it came back from the dead letters; Attempt starts anew each time.
@@ -55,7 +57,7 @@ func newDelivery(queue string, t *script.Taken, held *claim) (*Delivery, error) 
 		LastError: t.Record.Error, Score: parseScore(t.Score), member: t.Member, score: t.Score, held: held,
 	}
 	if held != nil {
-		d.fence = held.fence
+		d.fence, d.MaxAttempts = held.fence, held.s.cfg.MaxAttempts
 	}
 	if m.Plain {
 		d.Body = []byte(t.Member)

@@ -123,22 +123,17 @@ func decide(d *Delivery, err error, cause error, r rules) decision {
 	if errors.Is(cause, ErrTimeout) && contextual(err, cause) {
 		err = fmt.Errorf("%w: %w", ErrTimeout, err)
 	}
-	var (
-		dead      *deadError
-		postponed *postponeError
-		after     *retryAfterError
-	)
-	switch {
-	case errors.As(err, &dead):
-		return decision{verdict: bury, reason: dead.reason, err: err}
-	case errors.As(err, &postponed):
-		return decision{verdict: wait, delay: postponed.after, err: err}
+	switch v := Explain(err); {
+	case v.Action == ActionDead:
+		return decision{verdict: bury, reason: v.Reason, err: err}
+	case v.Action == ActionPostpone:
+		return decision{verdict: wait, delay: v.After, err: err}
 	case errors.Is(cause, ErrShutdown) && contextual(err, cause):
 		return decision{verdict: release, err: err}
 	case d.Attempt >= r.maxAttempts:
 		return decision{verdict: bury, reason: ReasonAttempts, err: err}
-	case errors.As(err, &after):
-		return decision{verdict: retry, delay: after.after, err: err}
+	case v.Asked:
+		return decision{verdict: retry, delay: v.After, err: err}
 	}
 	return decision{verdict: retry, delay: bounded(r.delay(d, err)), err: err}
 }
