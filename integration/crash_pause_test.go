@@ -182,3 +182,48 @@ func TestCrashPausedPastItsLeaseBeats(t *testing.T) {
 	}
 	s.finish(64)
 }
+
+// P5: it is the lease that counts, not that somebody has taken over: with nobody else there, and nothing given
+// back yet, a late ack is refused all the same.
+func TestCrashPausedPastItsLeaseWithNobodyElse(t *testing.T) {
+	t.Parallel()
+	x := newTrial(t)
+	proxy := zqt.Proxy(t, x.srv.Addr())
+	x.send(zq.Message{ID: "m-0", Key: "k", Headers: map[string]string{headDo: doWait}})
+	p := x.child(workerSpec{
+		Addr: proxy.Addr(), Name: "paused", Concurrency: 1, Lease: pausedLease, MaxAttempts: 3, MaxLosses: 5,
+	})
+	p.Expect("waiting m-0", patience)
+	p.Pause()
+	var faults []*zqt.Fault
+	for _, script := range []string{"heartbeat", "reap", "claim"} { // each would give the message back
+		faults = append(faults, proxy.Delay(x.script(script), patience))
+	}
+	zqt.Eventually(t, patience, x.leaseIsOver, "the lease is over")
+	x.must(permit(t.Context(), x.rdb, x.queue, "m-0"))
+	p.Resume()
+	zqt.Eventually(t, patience, func() bool { return x.counters().Refused == 1 }, "the ack is refused")
+	if d, n := x.depth(), x.counters(); d.Running != 1 || n.Acked+n.Reaped != 0 {
+		t.Errorf("%+v, %+v", d, n)
+	}
+	x.healthy()
+	for _, f := range faults {
+		f.Release()
+	}
+	x.must(permit(t.Context(), x.rdb, x.queue, "m-0"))
+	x.over(1, 0)
+	x.terminated(p)
+	if n := x.counters(); n.Reaped != 1 || n.Failed != 0 {
+		t.Errorf("counters %+v", n)
+	}
+}
+
+// leaseIsOver tells whether the only lease there is has run out, by the server's clock.
+func (x *trial) leaseIsOver() bool {
+	x.t.Helper()
+	ends, err := x.rdb.ZRangeWithScores(x.t.Context(), x.key("leases"), 0, -1).Result()
+	x.must(err)
+	now, err := x.rdb.Time(x.t.Context()).Result()
+	x.must(err)
+	return len(ends) == 1 && now.UnixMicro() > int64(ends[0].Score)
+}

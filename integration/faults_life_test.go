@@ -298,7 +298,7 @@ func TestFaultB52ContextEndsFirst(t *testing.T) {
 	const n = 2000
 	x.sendAll(numbered(n, 5)...)
 	for round := 0; x.counters().Acked < n; round++ {
-		ctx, cancel := context.WithCancel(context.Background())
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second) // the last has less than fifty
 		var runs atomic.Int64
 		c, err := zq.NewConsumer(x.rdb, x.queue, zq.HandlerFunc(func(ctx context.Context, _ *zq.Delivery) error {
 			if runs.Add(1) == 50 {

@@ -208,15 +208,15 @@ func (x *trial) must2(_ bool, err error) {
 }
 
 // B10 and B11: numbers at the ends of what a double holds, and a payload that a JSON round trip would change,
-// stay as they are through retry, dead letter and replay.
+// stay as they are through retry, dead letter and replay, with a key and without.
 func TestFaultB10B11NumbersAndPayloadsStay(t *testing.T) {
 	t.Parallel()
 	x := newTrial(t)
 	body, err := json.Marshal(map[string]any{"id": int64(1) << 60, "list": []any{}, "map": map[string]any{}, "e": 1e21})
 	x.must(err)
 	scores := []int64{1<<53 - 1, 1<<53 - 2, 7058188800000495, 4102444800000000, 99999999999999, 100000000000001, 1, 0, -1, -7058188800000495, 1 - 1<<53}
-	for _, s := range scores {
-		x.send(zq.Message{ID: fmt.Sprint(s), Key: fmt.Sprint("k", s), Score: at(s), Body: body})
+	for i, s := range scores {
+		x.send(zq.Message{ID: fmt.Sprint(s), Key: []string{"", fmt.Sprint("k", s)}[i%2], Score: at(s), Body: body})
 	}
 	replayed := make(chan zq.Delivery, 100)
 	x.start(zq.HandlerFunc(func(_ context.Context, d *zq.Delivery) error {

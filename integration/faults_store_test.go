@@ -61,6 +61,34 @@ func TestFaultOutOfMemory(t *testing.T) {
 	x.over(fill+1, 0)
 }
 
+// With Redis full a consumer that stops gives back what its deaf handlers hold, as it does otherwise: nobody
+// has to wait for its lease.
+func TestFaultOutOfMemoryGivesBack(t *testing.T) {
+	t.Parallel()
+	x := newTrialOn(t, zqt.Redis(t))
+	inside, done := make(chan struct{}, 10), make(chan struct{})
+	t.Cleanup(func() { close(done) })
+	x.sendAll(zq.Message{ID: "a"}, zq.Message{ID: "b"}, zq.Message{ID: "c"})
+	c := x.start(zq.HandlerFunc(func(context.Context, *zq.Delivery) error {
+		inside <- struct{}{}
+		<-done
+		return nil
+	}), zq.ConsumerConfig{Concurrency: 3, DrainTime: time.Millisecond, Grace: time.Millisecond})
+	for range 3 {
+		zqt.Wait(t, inside, patience)
+	}
+	accepted := x.fillUp()
+	x.must(x.rdb.ConfigSet(t.Context(), "maxmemory", "1mb").Err()) // no matter what is freed on the way
+	var deaf *zq.DrainError
+	if err := c.Stop(t.Context()); !errors.As(err, &deaf) || deaf.Running != 3 {
+		t.Errorf("stop: %v", err)
+	}
+	if d := x.depth(); d.Running != 0 || d.Claims != 0 || d.Pending != int64(accepted)+3 {
+		t.Errorf("%d and three messages went in: %+v", accepted, d)
+	}
+	x.healthy()
+}
+
 // fillUp lowers the server's limit and enqueues until it is full. It says how many messages went in.
 func (x *trial) fillUp() (accepted int) {
 	x.t.Helper()
@@ -274,6 +302,7 @@ func TestFaultACLOneCommandLess(t *testing.T) {
 	x := newTrialOn(t, zqt.Redis(t))
 	x.send(zq.Message{ID: "a", Key: "k"})
 	x.send(zq.Message{ID: "b"})
+	x.must2(x.look.Pause(t.Context())) // one that starts after all must not change anything either
 	without := map[string]string{}
 	for _, missing := range commands() {
 		allowed := slices.DeleteFunc(commands(), func(c string) bool { return c == missing })

@@ -46,7 +46,7 @@ func (j *journey) held(lease time.Duration, enough func() bool) {
 	}
 }
 
-// Heartbeats are asked again, so that a lease outlasts the loss of any of them: two of three here.
+// Heartbeats are asked again, so that a lease outlasts the loss of most of them: four of five here.
 func TestLostReplyOfHeartbeats(t *testing.T) {
 	t.Parallel()
 	for how, disturb := range disturbances {
@@ -59,9 +59,9 @@ func TestLostReplyOfHeartbeats(t *testing.T) {
 					return false
 				}
 				n++
-				return n%3 != 0
+				return n%5 != 0
 			}, 0)
-			j.held(600*time.Millisecond, func() bool { return fault.Struck() >= 8 })
+			j.held(600*time.Millisecond, func() bool { return fault.Struck() >= 16 })
 		})
 	}
 }
@@ -195,6 +195,37 @@ func TestLostReplyWithinABatch(t *testing.T) {
 	if ids := ordered(first.Events(), zqt.Started); len(ids) != 2500 || !slices.IsSorted(ids) {
 		t.Errorf("%d messages ran, in order: %t", len(ids), slices.IsSorted(ids))
 	}
+}
+
+// A step that is refused for good stops the batch as well.
+func TestLostReplyWithinABatchThatIsRefused(t *testing.T) {
+	t.Parallel()
+	x := newTrial(t)
+	x.must(x.rdb.Set(t.Context(), x.key("lane:bad"), "somebody else's", 0).Err())
+	batch := make([]zq.Message, 2500)
+	for i := range batch {
+		batch[i] = zq.Message{ID: fmt.Sprintf("m-%04d", i)}
+	}
+	batch[1500].Key = "bad"
+	results, err := x.prod.EnqueueBatch(t.Context(), batch)
+	if !errors.Is(err, zq.ErrWrongType) || errors.Is(err, zq.ErrOutcomeUnknown) {
+		t.Errorf("the batch ended with %v", err)
+	}
+	for i, r := range results {
+		if (r.Err == nil) != (i < 1000) {
+			t.Fatalf("result %d: %+v", i, r)
+		}
+	}
+	if n := x.depth().Pending; n != 1000 {
+		t.Errorf("%d messages are there", n)
+	}
+	x.must(x.rdb.Del(t.Context(), x.key("lane:bad")).Err())
+	_, err = x.prod.EnqueueBatch(t.Context(), batch)
+	x.must(err)
+	if n := x.depth().Pending; n != 2500 {
+		t.Errorf("%d messages are there", n)
+	}
+	x.healthy()
 }
 
 // For some seconds calls and replies are lost at random, others are late, and connections are cut, with

@@ -102,7 +102,10 @@ func TestP4OrderPerKeyByScoreAndSequence(t *testing.T) {
 		}
 		msgs = append(msgs, m)
 	}
-	x.sendAll(msgs...)
+	for part := range slices.Chunk(msgs, 50) {
+		x.sendAll(part...)
+	}
+	x.healthy() // each key stands in the queue's order by its head, whatever came later
 	lots := mix{Fail: 10, After: 5, Postpone: 5}
 	team := x.hire(3, zq.ConsumerConfig{Concurrency: 4, MaxAttempts: 100}, lots.fate(x.dice))
 	resumed, err := x.look.Resume(t.Context())
@@ -152,6 +155,55 @@ func (x *trial) firstStarts() map[string][]string {
 		}
 	}
 	return byKey
+}
+
+// P4 while a message waits for its next attempt: nothing of its key runs, as long as it takes, and other keys
+// do not wait for it. The same where it postponed itself.
+func TestP4OrderPerKeyWaitsForTheRetry(t *testing.T) {
+	t.Parallel()
+	for name, wait := range map[string]func(time.Duration) error{
+		"retry": func(d time.Duration) error { return zq.RetryAfter(d, errMixed) }, "postpone": zq.Postpone,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := newTrial(t)
+			const pause = 1200 * time.Millisecond
+			var once sync.Once
+			team := x.hire(2, zq.ConsumerConfig{Concurrency: 4, MaxAttempts: 5}, func(_ context.Context, d *zq.Delivery) (zqt.Op, error) {
+				err := error(nil)
+				if d.ID == "head" {
+					once.Do(func() { err = wait(pause) })
+				}
+				if err != nil {
+					return zqt.Postponed, err
+				}
+				return zqt.Succeeded, nil
+			})
+			for _, id := range []string{"head", "next", "third"} {
+				x.send(zq.Message{ID: id, Key: "k"})
+			}
+			for i := range 20 {
+				x.send(zq.Message{ID: fmt.Sprint("other-", i), Key: fmt.Sprint("o", i%3)})
+			}
+			zqt.Eventually(t, patience, func() bool { return x.counters().Acked == 20 }, "the other keys are done")
+			if d := x.depth(); d.KeysWaiting != 1 || d.Pending != 3 {
+				t.Errorf("meanwhile: %+v", d)
+			}
+			x.over(23, 0)
+			team.dismiss()
+			x.inOrder()
+			var ran []string
+			var at []time.Time
+			for _, e := range x.rec.Events() {
+				if e.Op == zqt.Started && e.Key == "k" {
+					ran, at = append(ran, e.ID), append(at, e.At)
+				}
+			}
+			if !slices.Equal(ran, []string{"head", "head", "next", "third"}) || at[1].Sub(at[0]) < pause {
+				t.Errorf("%v ran at %v", ran, at)
+			}
+		})
+	}
 }
 
 // P4 with ConfirmEach: a crash runs at most one decided message of a key again. The records of this worker

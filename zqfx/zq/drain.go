@@ -72,9 +72,13 @@ func (s *session) giveUp() {
 		cids = append(cids, cid)
 	default:
 	}
-	// A marker may have been taken by the blocked call that was cut off: somebody else must look.
-	if err := s.rdb.ZAdd(ctx, s.keys.Wake, redis.Z{Member: "w"}).Err(); err != nil {
+	// A marker may have been taken by the blocked call that was cut off: somebody else must look. A store that is
+	// full refuses this write, but not those below.
+	err := s.rdb.ZAdd(ctx, s.keys.Wake, redis.Z{Member: "w"}).Err()
+	if err != nil {
 		s.log.trouble("give claims back", err)
+	}
+	if err != nil && !redis.HasErrorPrefix(err, "OOM ") {
 		return
 	}
 	for _, cid := range cids {
