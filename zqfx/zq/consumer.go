@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/zqueue/zqueue/zqfx/zq/internal/keys"
@@ -159,6 +160,7 @@ func (c *Consumer) newSession(ctx context.Context) *session {
 		sleepy: make(chan struct{}, 1), woken: make(chan struct{}, 1), doubt: make(chan string, 1),
 	}
 	base := context.WithoutCancel(ctx)
+	s.rouseKey, s.awake = s.keys.Rouse(keys.ClaimID(uuid.New())), make(chan struct{})
 	s.handlers, s.kill = context.WithCancelCause(base)
 	s.io, s.cut = context.WithCancel(base)
 	room := c.cfg.Concurrency + max(c.cfg.ClaimAhead, 0) + 2*stepMessages

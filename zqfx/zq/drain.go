@@ -26,6 +26,7 @@ func (e *DrainError) Error() string {
 // their messages are taken from them; outcomes are recorded as long as Redis answers. hurry skips the waits.
 func (s *session) drain(hurry <-chan struct{}) error {
 	s.end(nil)
+	s.claimer.Go(s.rouse)
 	claimed, done := make(chan struct{}), make(chan struct{})
 	go func() { // ends with the last handler; a deaf one keeps it, and is reported
 		s.claimer.Wait()

@@ -82,6 +82,9 @@ func (p *Producer) EnqueueBatch(ctx context.Context, msgs []Message, opts ...Bat
 	results := make([]Result, len(msgs))
 	places, at, faults := p.prepareAll(msgs, results)
 	if cfg.allOrNone && len(faults) > 0 {
+		for _, i := range at {
+			results[i].Err = errNotSent
+		}
 		return results, errors.Join(faults...)
 	}
 	if err := p.group.enter(); err != nil {
@@ -102,6 +105,9 @@ func (p *Producer) EnqueueBatch(ctx context.Context, msgs []Message, opts ...Bat
 	}
 	return results, wrap(failed, "enqueue "+p.queue)
 }
+
+// errNotSent is the result of a valid message of an AllOrNone batch that has an invalid one.
+var errNotSent = errors.New("zq: not sent: another message of the batch is invalid")
 
 // sendStep sends a step, unless one before it failed: later messages must not overtake earlier ones.
 func (p *Producer) sendStep(ctx context.Context, places []script.Placement, failed error) ([]Receipt, error) {

@@ -53,6 +53,8 @@ type session struct {
 	ended         bool          // last is closed; guarded by ending
 	look          chan struct{} // something changed that lets the claimer claim more
 	sleepy, woken chan struct{} // to and from the sleeper
+	rouseKey      string        // a marker for this consumer alone
+	awake         chan struct{} // closed when the sleeper has ended
 	idling        atomic.Bool   // the claimer waits for a marker
 	full          atomic.Bool   // the claimer waits for room
 	held          claims
@@ -83,9 +85,6 @@ func (s *session) end(err error) {
 	s.stopOnce.Do(func() {
 		s.fatal = err
 		close(s.stop)
-		if s.sleeper != nil {
-			_ = s.sleeper.Close() // ends the blocked call; go-redis would not by a context
-		}
 	})
 }
 

@@ -1,6 +1,7 @@
 package zq
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -24,6 +25,7 @@ func (s *session) askSleeper() {
 // holds its connection and does not obey a context. One marker wakes one consumer, so one that arrives when
 // this consumer is busy is passed on.
 func (s *session) sleepLoop() {
+	defer close(s.awake)
 	if s.sleeper == nil {
 		return
 	}
@@ -34,8 +36,10 @@ func (s *session) sleepLoop() {
 			return
 		case <-s.sleepy:
 		}
-		err := s.sleeper.BZPopMin(s.io, blockedSlice, s.keys.Wake).Err()
+		got, err := s.sleeper.BZPopMin(s.io, blockedSlice, s.keys.Wake, s.rouseKey).Result()
 		switch {
+		case err == nil && got.Key == s.rouseKey:
+			return
 		case err == nil:
 			pace.Reset()
 			s.wakeUp()
@@ -52,6 +56,27 @@ func (s *session) sleepLoop() {
 			s.nudge() // a marker may have been lost with the reply
 		}
 	}
+}
+
+// How long a stopping consumer waits for its blocked call to end by a marker, before it closes the connection.
+const rouseTime = time.Second
+
+// rouse ends the blocked call of a consumer that stops. go-redis would not by a context, and to close the
+// connection under it takes a marker along that may just have arrived, so that is the last resort.
+func (s *session) rouse() {
+	if s.sleeper == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(s.io, rouseTime)
+	defer cancel()
+	if err := s.rdb.ZAdd(ctx, s.rouseKey, redis.Z{Member: "w"}).Err(); err == nil {
+		select {
+		case <-s.awake:
+		case <-ctx.Done():
+		}
+		_ = s.rdb.Del(context.WithoutCancel(ctx), s.rouseKey).Err() // if nobody was asleep; else it is gone
+	}
+	_ = s.sleeper.Close()
 }
 
 func (s *session) wakeUp() {

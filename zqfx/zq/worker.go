@@ -126,6 +126,9 @@ func (s *session) conclude(u *unit, d *Delivery, err, cause error, rest int) boo
 	dec := judge(d, err, cause, s.rules)
 	for {
 		code, goOn := s.recordAndWait(u, d, dec, rest)
+		if dec.verdict == ack && d.attached() && code == applied {
+			s.count.acked.Add(1)
+		}
 		if dec.verdict != ack || code <= applied {
 			return goOn
 		}
@@ -174,11 +177,11 @@ func (s *session) outcome(u *unit, d *Delivery, dec decision, rest int) (o *outc
 	}
 	switch dec.verdict {
 	case ack:
-		s.count.acked.Add(1)
-		if d.attached() {
+		if d.attached() { // counted when its effects hold
 			other := script.AckWith(d.member, d.dedupe, wireEffects(d.effects), d.follow)
 			return &outcome{other: &other, leaves: 1, bytes: d.bytes}, true
 		}
+		s.count.acked.Add(1)
 		return &outcome{member: d.member, keep: d.dedupe, leaves: 1}, true
 	case retry:
 		s.count.failed.Add(1)

@@ -45,6 +45,9 @@ func (k Keys) Lane(key string) string { return k.LanePrefix + key }
 // Claim is the name of a claim's processing set.
 func (k Keys) Claim(cid string) string { return k.ClaimPrefix + cid }
 
+// Rouse is the name of the marker that ends one consumer's wait, and nobody else's.
+func (k Keys) Rouse(id string) string { return k.Wake + ":" + id }
+
 // Effect is the name of a user's key in the queue's own namespace.
 func (k Keys) Effect(name string) string { return k.EffectPrefix + name }
 
