@@ -152,8 +152,12 @@ func TestCrashPausedPastItsLeaseGoesNoFurther(t *testing.T) {
 func TestCrashPausedPastItsLeaseReports(t *testing.T) {
 	t.Parallel()
 	s := newStandstill(t, "checkpoint", 3)
+	before := s.counters().Refused
 	s.goesOn()
 	s.worker.Expect("checkpoint m-0 lost=true", patience)
+	if n := s.counters().Refused; n != before+1 {
+		t.Errorf("%d refusals were counted, want 1", n-before)
+	}
 	if n, err := s.rdb.Exists(t.Context(), zq.EffectKey(s.queue, "mark:m-0")).Result(); err != nil || n != 0 {
 		t.Errorf("the refused checkpoint has left %d keys: %v", n, err)
 	}

@@ -154,6 +154,12 @@ func (x *trial) killed(p *zqt.Process, name string) {
 func (x *trial) terminated(p *zqt.Process) {
 	x.t.Helper()
 	p.Terminate()
+	x.exited(p)
+}
+
+// exited waits for a child that was asked to end.
+func (x *trial) exited(p *zqt.Process) {
+	x.t.Helper()
 	if code := p.Wait(patience); code != 0 {
 		x.t.Errorf("a child ended with code %d", code)
 	}
@@ -187,8 +193,12 @@ func (w *worker) workUntilTerminated(c *zq.Consumer) error {
 	defer stop()
 	w.say("up") // ahead of the first message, which may be the worker's last
 	if err := c.Start(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil // it was asked to end as it started
+		}
 		return err
 	}
+	w.say("working")
 	<-ctx.Done()
 	return c.Stop(context.Background())
 }

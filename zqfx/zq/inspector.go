@@ -98,7 +98,7 @@ type Counters struct {
 	Cancelled  int64
 	Reaped     int64 // claims whose lease ran out
 	Rescued    int64 // messages they held
-	Refused    int64 // outcomes and heartbeats of claims whose lease was over
+	Refused    int64 // outcomes, checkpoints and heartbeats of claims whose lease was over
 }
 
 // Counters reads the totals.

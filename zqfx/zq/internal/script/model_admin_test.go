@@ -90,6 +90,7 @@ func (m *model) checkpoint(t token, cid, member string, list []effect) int {
 	}
 	_, alive := m.standing(cid)
 	if _, held := m.claims[cid][member]; !alive || !held {
+		m.stats["refused"]++
 		return -1
 	}
 	if at := m.refused(list); at > 0 {

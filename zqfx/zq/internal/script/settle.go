@@ -135,7 +135,7 @@ func settleArgs(k keys.Keys, call *SettleCall) []any {
 // when they are applied. token names the call, as in Enqueue.
 func (s *Set) Checkpoint(ctx context.Context, c Run, k keys.Keys, token, cid, member string, effects []Effect) (int, error) {
 	args := appendEffects([]any{token, cid, member, k.EffectPrefix, len(effects)}, effects)
-	reply, err := s.checkpoint.run(ctx, c, []string{k.Claim(cid), k.Leases, k.Ops, k.OpsAt}, args)
+	reply, err := s.checkpoint.run(ctx, c, []string{k.Claim(cid), k.Leases, k.Ops, k.OpsAt, k.Stats}, args)
 	if err != nil {
 		return 0, err
 	}
