@@ -53,9 +53,9 @@ func (x *trial) produce(p *zq.Producer, tr traffic, out *sent) {
 			batch = append(batch, x.message(&tr, n))
 			n++
 		}
-		x.deliver(p, batch, out)
+		x.deliver(p, batch, out, false)
 		if x.dice.percent(tr.twice) {
-			x.deliver(p, batch, out)
+			x.deliver(p, batch, out, true)
 		}
 	}
 }
@@ -71,8 +71,9 @@ func (x *trial) message(tr *traffic, n int) zq.Message {
 	return m
 }
 
-// deliver sends until every message has a receipt.
-func (x *trial) deliver(p *zq.Producer, batch []zq.Message, out *sent) {
+// deliver sends until every message has a receipt; known says that they were delivered before. A message that
+// is a duplicate after a call of unknown outcome was accepted by that call.
+func (x *trial) deliver(p *zq.Producer, batch []zq.Message, out *sent, known bool) {
 	first := true
 	done := eventually(patience, func() bool {
 		var left []zq.Message
@@ -82,9 +83,10 @@ func (x *trial) deliver(p *zq.Producer, batch []zq.Message, out *sent) {
 				continue
 			}
 			x.noteEnqueued(batch[i], r.Receipt)
-			if first || !r.Duplicate {
-				out.add(r.Receipt)
+			if !first && !known {
+				r.Receipt.Duplicate = false
 			}
+			out.add(r.Receipt)
 		}
 		batch, first = left, false
 		return len(batch) == 0
