@@ -57,7 +57,7 @@ func (x *trial) hoard(g *gate, cfg zq.ConsumerConfig, msgs []zq.Message) (c *zq.
 	resumed, err := x.look.Resume(x.t.Context())
 	x.must(err)
 	zqt.Eventually(x.t, patience, func() bool { return g.inside.Load() == 1 && x.counters().Acked == 60 }, "it is at the first")
-	if held = x.depth().Running; held < 20 || !paused || !resumed {
+	if held = x.depth().Running; held < 4 || !paused || !resumed {
 		x.t.Fatalf("this is no trial: it holds %d messages", held)
 	}
 	return c, held

@@ -9,17 +9,18 @@ import (
 	"github.com/zqueue/zqueue/zqfx/zq/internal/script"
 )
 
-// heart extends the leases of all claims, and looks after what other workers left behind, every third of a
-// lease. It has connections of its own, so that no blocked or busy call delays it.
-func (s *session) heart() {
-	for {
-		every := s.cfg.Lease / 3
-		within := max(every, 250*time.Millisecond)            // a short lease is no reason to cut a slow reply off
-		if redo.Sleep(s.io, every-rand.N(every/8+1)) != nil { //nolint:gosec // jitter, not a secret
-			return
-		}
-		s.beat(within)
-		s.upkeep(within)
+// heart extends the leases of all claims every third of a lease. It has connections of its own, so that no
+// blocked or busy call delays it.
+func (s *session) heart() { s.everyThird(s.beat) }
+
+// keeper looks after what other workers left behind as often, beside the heart, which must not wait for it.
+func (s *session) keeper() { s.everyThird(s.upkeep) }
+
+func (s *session) everyThird(do func(within time.Duration)) {
+	every := s.cfg.Lease / 3
+	within := max(every, 250*time.Millisecond)             // a short lease is no reason to cut a slow reply off
+	for redo.Sleep(s.io, every-rand.N(every/8+1)) == nil { //nolint:gosec // jitter, not a secret
+		do(within)
 	}
 }
 
@@ -81,8 +82,7 @@ func (s *session) loseOverdue() {
 	}
 }
 
-// upkeep reaps and promotes also while every slot is busy and nothing is claimed. A reply that does not come
-// must not hold the next heartbeat up.
+// upkeep reaps and promotes also while every slot is busy and nothing is claimed.
 func (s *session) upkeep(within time.Duration) {
 	if s.stopping() {
 		return

@@ -24,8 +24,8 @@ type unit struct {
 
 // session is one life of a consumer, from its start to the end of its drain.
 //
-// Goroutines, each waited for in drain: a claimer, Concurrency workers, settlers, a heart, a sweeper, a
-// sleeper that blocks for the wake-up marker.
+// Goroutines, each waited for in drain: a claimer, Concurrency workers, settlers, a heart, a keeper,
+// a sweeper, a sleeper that blocks for the wake-up marker.
 type session struct {
 	queue   string
 	keys    keys.Keys
@@ -126,5 +126,6 @@ func (s *session) start() {
 	s.claimer.Go(s.claimLoop)
 	s.claimer.Go(s.sleepLoop)
 	s.beating.Go(s.heart)
+	s.beating.Go(s.keeper)
 	s.sweeping.Go(s.sweep)
 }
