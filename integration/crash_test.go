@@ -105,7 +105,7 @@ func TestCrashOfTheLastWorker(t *testing.T) {
 	p.Expect("waiting", patience)
 	x.killed(p, "dies")
 	x.healthy()
-	c := x.start(recorded(x.rec.Add, "lives", 3, acks), zq.ConsumerConfig{Lease: 300 * time.Millisecond, MaxAttempts: 3})
+	c := x.start(recorded(x.rec.Add, "lives", 3, acks), zq.ConsumerConfig{Lease: 10 * time.Second, MaxAttempts: 3})
 	x.over(20, 0)
 	x.stop(c)
 	x.inOrder()

@@ -55,7 +55,8 @@ func TestP4OrderPerKeyThroughCrashAndLeaseExpiry(t *testing.T) {
 	out := &sent{}
 	x.produce(x.prod, traffic{name: "a", messages: 1500, keys: 16, lone: 10}, out)
 	lots := mix{Fail: 5, Postpone: 2, Dead: 1}
-	cfg := zq.ConsumerConfig{Concurrency: 3, Lease: 500 * time.Millisecond, MaxAttempts: 6, MaxLosses: 50}
+	// Long enough that a loaded machine does not end it: whoever loses a lease may still be at the key.
+	cfg := zq.ConsumerConfig{Concurrency: 3, Lease: 10 * time.Second, MaxAttempts: 6, MaxLosses: 50}
 	slow := x.slowly(time.Millisecond, lots.fate(x.dice))
 	team := x.hire(1, cfg, slow)
 	x.mortal(workerSpec{
