@@ -41,7 +41,8 @@ type Depth struct {
 	Delayed int64
 	// Running are in a claim.
 	Running int64
-	// Suspect were in the hands of a worker that died, and run alone next.
+	// Suspect run alone next, because a worker died that had them: messages without a key, and one entry for
+	// each of KeysSuspect.
 	Suspect int64
 	// Dead are dead letters.
 	Dead int64
@@ -60,7 +61,11 @@ type Depth struct {
 }
 
 // Unfinished is how much work is left: what waits, is delayed, runs or is suspect. Dead letters are not in it.
-func (d Depth) Unfinished() int64 { return max(d.Pending, d.Ready) + d.Delayed + d.Running + d.Suspect }
+//
+// A suspect key's entry stands for messages that are in Pending already.
+func (d Depth) Unfinished() int64 {
+	return max(d.Pending, d.Ready) + d.Delayed + d.Running + max(0, d.Suspect-d.KeysSuspect)
+}
 
 // Depth reads the queue's sizes. Its cost grows with the keys that are held or wait.
 func (i *Inspector) Depth(ctx context.Context) (Depth, error) {

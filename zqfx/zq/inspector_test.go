@@ -346,3 +346,16 @@ func TestInspectorEachDeadLetter(t *testing.T) {
 	}
 	b.verify()
 }
+
+// What is left to do counts each message once, also where an entry stands for those of its key.
+func TestDepthUnfinished(t *testing.T) {
+	t.Parallel()
+	for want, d := range map[int64]zq.Depth{
+		0: {Dead: 7}, 10: {Pending: 4, Ready: 3, Delayed: 2, Running: 3, Suspect: 1},
+		2: {Pending: 2, Suspect: 1, KeysSuspect: 1}, 5: {Ready: 5},
+	} {
+		if got := d.Unfinished(); got != want {
+			t.Errorf("%+v: %d unfinished, want %d", d, got, want)
+		}
+	}
+}
