@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 
@@ -21,6 +22,7 @@ type Producer struct {
 	cfg     producerConfig
 	group   *group
 	tokens  tokens
+	wrapped SendFunc // through the middleware; nil without any
 }
 
 // NewProducer makes a producer for a queue. It lists all that is wrong with its arguments, and does no I/O.
@@ -34,6 +36,7 @@ func NewProducer(rdb redis.UniversalClient, queue string, opts ...ProducerOption
 	}
 	p := &Producer{rdb: rdb, queue: queue, keys: keys.New(queue, 0), scripts: script.New(), cfg: cfg}
 	p.group = newGroup(p.send)
+	p.wrapped = chained(cfg.middleware, p.lastSend)
 	return p, nil
 }
 
@@ -44,6 +47,13 @@ func (p *Producer) Queue() string { return p.queue }
 // *InvalidError, ErrStoreFull, ErrClosed or the end of ctx alone; with ErrOutcomeUnknown it may have been,
 // and to send it again with the same id is safe.
 func (p *Producer) Enqueue(ctx context.Context, m Message) (Receipt, error) {
+	if p.wrapped != nil {
+		return p.sendOne(ctx, m)
+	}
+	return p.enqueue(ctx, m)
+}
+
+func (p *Producer) enqueue(ctx context.Context, m Message) (Receipt, error) {
 	if err := errors.Join(p.prepare(&m)...); err != nil {
 		return Receipt{}, err
 	}
@@ -79,6 +89,14 @@ func (p *Producer) EnqueueBatch(ctx context.Context, msgs []Message, opts ...Bat
 	if len(msgs) > MaxBatch {
 		return nil, invalid("batch", len(msgs), fmt.Sprintf("at most %d messages", MaxBatch))
 	}
+	if p.wrapped != nil {
+		// A copy, for the middleware may change its messages.
+		return p.wrapped(ctx, &Outgoing{Queue: p.queue, Messages: slices.Clone(msgs), Batch: true, allOrNone: cfg.allOrNone})
+	}
+	return p.enqueueBatch(ctx, msgs, cfg)
+}
+
+func (p *Producer) enqueueBatch(ctx context.Context, msgs []Message, cfg batchConfig) ([]Result, error) {
 	results := make([]Result, len(msgs))
 	places, at, faults := p.prepareAll(msgs, results)
 	if cfg.allOrNone && len(faults) > 0 {

@@ -3,6 +3,7 @@ package zq
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -25,6 +26,7 @@ type producerConfig struct {
 	replicas    int
 	replicaWait time.Duration
 	strict      bool
+	middleware  []SendMiddleware
 }
 
 func defaultProducerConfig() producerConfig {
@@ -44,6 +46,9 @@ func (c *producerConfig) validate() error {
 	}
 	if c.replicas > 0 && (c.replicaWait < time.Millisecond || c.replicaWait > time.Minute) {
 		faults = append(faults, invalid("min replicas wait", c.replicaWait, "1ms to 1m"))
+	}
+	if slices.ContainsFunc(c.middleware, func(m SendMiddleware) bool { return m == nil }) {
+		faults = append(faults, invalid("send middleware", "nil", "a SendMiddleware"))
 	}
 	return errors.Join(faults...)
 }
