@@ -155,9 +155,9 @@ func (r *rehearsal) settle() error {
 		CID: rehearsalClaim, GiveUp: true, DeadKeep: time.Hour, DeadMax: 10,
 		Acks: []string{m["c"]}, Windowed: []script.Window{{Member: m["d"], Keep: time.Hour}},
 		Others: []script.Outcome{
-			script.AckWith(m["f"], time.Hour, checks, []script.Placement{{ID: "h", Key: "k"}}),
-			script.Retry(m["a"], time.Hour, true, true, "rehearsed"),
-			script.Dead(m["e"], "rehearsed", "", "continue"),
+			script.AckWith(m["f"], time.Hour, checks, []script.Placement{{ID: "h", Key: "k"}}, "g"),
+			script.Retry(m["a"], time.Hour, true, true, "rehearsed", "t"),
+			script.Dead(m["e"], "rehearsed", "", "continue", "t"),
 		},
 	}
 	got, err := r.s.scripts.Settle(r.ctx, r.s.rdb, r.k, &call)

@@ -16,6 +16,7 @@ type outcome struct {
 	leaves int             // messages that leave the claim with it, itself included
 	bytes  int             // of what is attached
 	done   chan int        // told the script's code, if somebody waits
+	trace  string          // what the run left behind
 }
 
 // applied is the code of an outcome that took effect now or, as a repeat, before.
@@ -29,6 +30,8 @@ type claim struct {
 	fence int64
 	alone bool // it holds one suspect
 
+	claimedAt time.Time // by the server's clock
+
 	ctx    context.Context // of its handlers; ends with ErrLeaseLost or what ends the session's
 	cancel context.CancelCauseFunc
 
@@ -41,7 +44,7 @@ type claim struct {
 }
 
 func newClaim(s *session, cid string, got script.Claimed, sent time.Time) *claim {
-	c := &claim{s: s, cid: cid, fence: got.Fence, left: len(got.Messages), renewed: sent, alone: got.Status == "suspect"}
+	c := &claim{s: s, cid: cid, fence: got.Fence, left: len(got.Messages), renewed: sent, alone: got.Status == "suspect", claimedAt: microsTime(got.Now)}
 	c.ctx, c.cancel = context.WithCancelCause(s.handlers)
 	return c
 }
@@ -124,6 +127,7 @@ func (c *claim) lose() {
 	}
 	c.s.count.lost.Add(int64(left))
 	c.s.log.lostLease(c.cid, left)
+	c.s.observeLoss(left)
 	c.s.finished(c)
 }
 

@@ -24,9 +24,10 @@ func (s *session) claimLoop() {
 		if !ok {
 			return
 		}
+		took := time.Since(sent)
 		if len(got.Messages) > 0 {
 			s.log.state("claiming")
-			s.dispatch(got, cid, sent)
+			s.dispatch(got, cid, sent, took)
 			continue
 		}
 		s.idle(got)
@@ -54,11 +55,11 @@ func (s *session) claim(o order) (got script.Claimed, sent time.Time, cid string
 			return got, sent, cid, true
 		}
 		doubt = doubt || unsure(err)
-		s.count.errors.Add(1)
 		if err = wrap(err, "claim from "+s.queue); errors.Is(err, ErrNewerLayout) {
+			s.count.errors.Add(1)
 			s.end(err)
 		} else {
-			s.log.trouble("claim", err)
+			s.failed("claim", err)
 		}
 		if s.stopping() || s.waitPace(pace) {
 			if doubt {
@@ -82,7 +83,7 @@ func (s *session) waitPace(p *redo.Pace) bool {
 }
 
 // dispatch hands a claim to the slots: each message without a key alone, those of a key together.
-func (s *session) dispatch(got script.Claimed, cid string, sent time.Time) {
+func (s *session) dispatch(got script.Claimed, cid string, sent time.Time, took time.Duration) {
 	c := newClaim(s, cid, got, sent)
 	if len(got.Messages) == 1 && got.Messages[0].Record.Alone {
 		c.alone = true // also in a repeated reply
@@ -92,6 +93,7 @@ func (s *session) dispatch(got script.Claimed, cid string, sent time.Time) {
 	}
 	s.held.add(c)
 	s.count.claimed.Add(int64(len(got.Messages)))
+	s.observeClaim(c, got, sent, took)
 	for _, u := range units(c, got.Messages) {
 		for i := range u.msgs {
 			s.load.saw(len(u.msgs[i].Envelope))

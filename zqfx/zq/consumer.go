@@ -159,6 +159,7 @@ func (c *Consumer) newSession(ctx context.Context) *session {
 		stop: make(chan struct{}), calm: make(chan struct{}), last: make(chan struct{}), look: make(chan struct{}, 1),
 		sleepy: make(chan struct{}, 1), woken: make(chan struct{}, 1), doubt: make(chan string, 1),
 	}
+	s.seen = observers{list: c.cfg.Observers, log: s.log}
 	base := context.WithoutCancel(ctx)
 	s.rouseKey, s.awake = s.keys.Rouse(keys.ClaimID(uuid.New())), make(chan struct{})
 	s.handlers, s.kill = context.WithCancelCause(base)

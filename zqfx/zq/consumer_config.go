@@ -79,6 +79,8 @@ type ConsumerConfig struct {
 	// Logger gets changes of state and what nobody else can be told; slog.Default unless set. Never bodies,
 	// keys or headers.
 	Logger *slog.Logger
+	// Observers are told what the consumer does; see Observer.
+	Observers []Observer
 }
 
 // OrderedConfig configures an ordered consumer. It has what ConsumerConfig has, but for what breaks order.
@@ -97,6 +99,7 @@ type OrderedConfig struct {
 	DeadRetention time.Duration
 	DeadMax       int
 	Logger        *slog.Logger
+	Observers     []Observer
 }
 
 func (c OrderedConfig) config() ConsumerConfig {
@@ -104,7 +107,7 @@ func (c OrderedConfig) config() ConsumerConfig {
 		Concurrency: c.Concurrency, KeyPrefetch: c.KeyPrefetch, Lease: c.Lease, MaxAttempts: c.MaxAttempts,
 		MaxLosses: c.MaxLosses, MaxRun: c.MaxRun, Grace: c.Grace, DrainTime: c.DrainTime, RetryDelay: c.RetryDelay,
 		OnFailure: BlockKey, OnDeath: c.OnDeath, ConfirmEach: c.ConfirmEach, DeadRetention: c.DeadRetention,
-		DeadMax: c.DeadMax, Logger: c.Logger,
+		DeadMax: c.DeadMax, Logger: c.Logger, Observers: c.Observers,
 	}
 }
 

@@ -19,6 +19,8 @@ type DeadLetter struct {
 	// Reason is a short word, one of the Reason constants or what the handler gave; Error is the last error's
 	// text, clipped.
 	Reason, Error string
+	// Trace is what its last run left with Delivery.Leave.
+	Trace string
 	// Attempts are the runs that failed, Losses those whose worker died, Replays its earlier returns.
 	Attempts, Losses, Replays int
 	// Score is its place in the order before it died; Sequence and EnqueuedAt tell when it came.
@@ -32,7 +34,7 @@ type DeadLetter struct {
 func readLetter(raw string, diedAt float64, envelope string, s script.Story) DeadLetter {
 	m := member.Parse(raw)
 	return DeadLetter{
-		Message: openMessage(m, envelope), Reason: s.Reason, Error: s.Error, Attempts: s.Attempts, Losses: s.Losses,
+		Message: openMessage(m, envelope), Reason: s.Reason, Error: s.Error, Trace: s.Trace, Attempts: s.Attempts, Losses: s.Losses,
 		Replays: s.Replays, Score: parseScore(s.Score), Sequence: m.Seq, EnqueuedAt: microsTime(m.Seq),
 		DiedAt: microsTime(int64(diedAt)),
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/zqueue/zqueue/zqfx/zq/effect"
@@ -36,6 +38,12 @@ type Delivery struct {
 	Sequence int64
 	// EnqueuedAt is when it was enqueued, by the server's clock; zero for a plain member.
 	EnqueuedAt time.Time
+	// DueAt is when it was due first, by the server's clock: EnqueuedAt for one without a delay.
+	DueAt time.Time
+	// ClaimedAt is when it was claimed, by the server's clock.
+	ClaimedAt time.Time
+	// Trace is what the run before left with Leave; empty on the first.
+	Trace string
 	// Plain says that it was put into the queue by ZADD: ID and Body are the member.
 	Plain bool
 
@@ -44,6 +52,9 @@ type Delivery struct {
 	fence         int64
 	held          *claim
 	follow        []script.Placement
+	carried       map[string]string
+	rouse         []string
+	trace         string
 	effects       []effect.Effect
 	bytes         int // of follow-ups and effects
 }
@@ -54,10 +65,10 @@ func newDelivery(queue string, t *script.Taken, held *claim) (*Delivery, error) 
 	d := &Delivery{
 		Queue: queue, ID: m.ID, Key: m.Key, Plain: m.Plain, Sequence: m.Seq, EnqueuedAt: microsTime(m.Seq),
 		Attempt: t.Record.Attempts + t.Record.Losses + 1, Losses: t.Record.Losses, Replays: t.Record.Replays,
-		LastError: t.Record.Error, Score: parseScore(t.Score), member: t.Member, score: t.Score, held: held,
+		LastError: t.Record.Error, Trace: t.Record.Trace, Score: parseScore(t.Score), member: t.Member, score: t.Score, held: held,
 	}
 	if held != nil {
-		d.fence, d.MaxAttempts = held.fence, held.s.cfg.MaxAttempts
+		d.fence, d.MaxAttempts, d.ClaimedAt = held.fence, held.s.cfg.MaxAttempts, held.claimedAt
 	}
 	if m.Plain {
 		d.Body = []byte(t.Member)
@@ -71,6 +82,9 @@ func newDelivery(queue string, t *script.Taken, held *claim) (*Delivery, error) 
 		return d, Dead(ReasonEnvelope, err)
 	}
 	d.Kind, d.ContentType, d.Headers, d.Body, d.dedupe = e.Kind, e.ContentType, e.Headers, e.Body, e.Dedupe
+	if d.DueAt = d.EnqueuedAt.Add(e.Delay); e.DueMicros > d.EnqueuedAt.UnixMicro() {
+		d.DueAt = microsTime(e.DueMicros)
+	}
 	return d, nil
 }
 
@@ -90,7 +104,12 @@ func (d *Delivery) Then(msgs ...Message) error {
 	}
 	places, size := make([]script.Placement, len(msgs)), d.bytes
 	for i := range msgs {
-		places[i] = msgs[i].placement(DefaultDedupeWindow)
+		m := msgs[i]
+		m.Headers = d.withCarried(m.Headers)
+		if err := errors.Join(m.headerFaults()...); err != nil {
+			m.Headers = msgs[i].Headers // what is carried along must not make a valid message invalid
+		}
+		places[i] = m.placement(DefaultDedupeWindow)
 		size += len(places[i].Envelope) + len(places[i].ID) + len(places[i].Key)
 	}
 	if err := sizeFault("follow-ups", size); err != nil {
@@ -111,6 +130,54 @@ func (d *Delivery) Effect(effects ...effect.Effect) error {
 	}
 	d.effects, d.bytes = all, size
 	return nil
+}
+
+// MaxRouse is the most messages that one ack brings forward.
+const MaxRouse = 1000
+
+// Rouse brings delayed messages of these ids to their places in the same atomic step as this message's ack, and
+// only with it: those of this message's partition that are delayed then; others stay as they are.
+func (d *Delivery) Rouse(ids ...string) error {
+	if n := len(d.rouse) + len(ids); n > MaxRouse {
+		return invalid("rouse", n, fmt.Sprintf("at most %d ids", MaxRouse))
+	}
+	for _, id := range ids {
+		if fault := textFault(id, MaxID); id == "" || fault != "" {
+			return invalid("rouse.id", orEmpty(fault), fmt.Sprintf("1 to %d bytes of UTF-8 without control characters", MaxID))
+		}
+	}
+	d.rouse = append(d.rouse, ids...)
+	return nil
+}
+
+// MaxTrace is the most bytes that Leave keeps.
+const MaxTrace = 128
+
+// Leave keeps an opaque word for the message's next run, which finds it in Trace, and for its dead letter: the
+// traceparent of this run, say. One of more than MaxTrace bytes, with a control character, a '|' or bytes that are
+// not UTF-8, is dropped. It is lost with this worker, and with an ack.
+func (d *Delivery) Leave(trace string) {
+	if textFault(trace, MaxTrace) == "" && !strings.Contains(trace, "|") {
+		d.trace = trace
+	}
+}
+
+// Carry adds a header to each message that Then attaches from now on, unless it has one of that name, or no room.
+func (d *Delivery) Carry(name, value string) {
+	if d.carried == nil {
+		d.carried = make(map[string]string)
+	}
+	d.carried[name] = value
+}
+
+// withCarried adds to a copy.
+func (d *Delivery) withCarried(headers map[string]string) map[string]string {
+	if len(d.carried) == 0 {
+		return headers
+	}
+	all := maps.Clone(d.carried)
+	maps.Copy(all, headers)
+	return all
 }
 
 // Checkpoint applies effects now, without the ack, if the message's lease is still held: ErrLeaseLost if it is
@@ -135,7 +202,9 @@ func (d *Delivery) Checkpoint(ctx context.Context, effects ...effect.Effect) err
 }
 
 // attached tells whether the ack carries more than itself.
-func (d *Delivery) attached() bool { return len(d.follow) > 0 || len(d.effects) > 0 }
+func (d *Delivery) attached() bool {
+	return len(d.follow) > 0 || len(d.effects) > 0 || len(d.rouse) > 0
+}
 
 // EffectKey is the name in Redis of an effect's key, for reading it.
 func EffectKey(queue, name string) string { return keys.New(queue, 0).Effect(name) }

@@ -15,8 +15,8 @@ var (
 	ErrorText = errorText
 )
 
-// Decision is decide's answer in words.
-type Decision struct {
+// Judgement is decide's answer in words.
+type Judgement struct {
 	Verdict string
 	Delay   time.Duration
 	Reason  string
@@ -26,10 +26,10 @@ type Decision struct {
 // Decide reads a handler's result for a delivery, under a policy of maxAttempts and delay.
 func Decide(
 	d *Delivery, err, cause error, maxAttempts int, delay func(*Delivery, error) time.Duration,
-) Decision {
+) Judgement {
 	got := decide(d, err, cause, rules{maxAttempts: maxAttempts, delay: delay})
-	words := map[verdict]string{ack: "ack", retry: "retry", wait: "wait", release: "release", bury: "bury", drop: "drop"}
-	return Decision{Verdict: words[got.verdict], Delay: got.delay, Reason: got.reason, Err: got.err}
+	words := map[verdict]string{ack: "ack", retry: "retry", wait: "wait", aside: "aside", release: "release", bury: "bury", drop: "drop"}
+	return Judgement{Verdict: words[got.verdict], Delay: got.delay, Reason: got.reason, Err: got.err}
 }
 
 // InHand is what load knows of a process.

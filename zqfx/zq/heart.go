@@ -36,8 +36,7 @@ func (s *session) beat(within time.Duration) {
 			s.log.well("heartbeat")
 			return
 		}
-		s.count.errors.Add(1)
-		s.log.trouble("heartbeat", err)
+		s.failed("heartbeat", err)
 		s.loseOverdue()
 		if pace.Wait(ctx) != nil {
 			return
@@ -90,8 +89,7 @@ func (s *session) upkeep(within time.Duration) {
 	ctx, cancel := context.WithTimeout(s.io, within)
 	defer cancel()
 	if _, _, err := s.scripts.Reap(ctx, s.rdb, s.keys, s.upkeepRules()); err != nil {
-		s.count.errors.Add(1)
-		s.log.trouble("upkeep", err)
+		s.failed("upkeep", err)
 		return
 	}
 	s.log.well("upkeep")

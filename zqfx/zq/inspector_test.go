@@ -26,7 +26,13 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	b := &bench{t: t, rdb: zqtest.Shared(t).Client(), queue: zqtest.Queue(t)}
+	return benchOn(t, zqtest.Shared(t).Client())
+}
+
+// benchOn is a bench on a Redis of the test's own.
+func benchOn(t *testing.T, rdb *redis.Client) *bench {
+	t.Helper()
+	b := &bench{t: t, rdb: rdb, queue: zqtest.Queue(t)}
 	var err error
 	if b.p, err = zq.NewProducer(b.rdb, b.queue); err != nil {
 		t.Fatal(err)

@@ -48,11 +48,12 @@ type journal struct {
 
 	mu     sync.Mutex
 	broken map[string]bool
+	said   map[string]bool
 	now    string
 }
 
 func newJournal(l *slog.Logger, queue string) *journal {
-	return &journal{log: l.With("queue", queue), broken: make(map[string]bool)}
+	return &journal{log: l.With("queue", queue), broken: make(map[string]bool), said: make(map[string]bool)}
 }
 
 // trouble notes that something does not work.
@@ -63,6 +64,17 @@ func (j *journal) trouble(what string, err error) {
 	j.mu.Unlock()
 	if !known {
 		j.log.Warn("zq: "+what+" fails; trying on", "error", err)
+	}
+}
+
+// once logs what will go on and needs to be said only once.
+func (j *journal) once(what string, err error) {
+	j.mu.Lock()
+	known := j.said[what]
+	j.said[what] = true
+	j.mu.Unlock()
+	if !known {
+		j.log.Error("zq: "+what, "error", err)
 	}
 }
 

@@ -118,6 +118,10 @@ func (m *Message) placement(window time.Duration) script.Placement {
 	e := envelope.Envelope{
 		Kind: m.Kind, ContentType: m.ContentType, Route: m.Route, Headers: m.Headers, Body: m.Body,
 	}
+	e.Delay = m.Delay
+	if !m.Due.IsZero() {
+		e.DueMicros = m.Due.UnixMicro()
+	}
 	p := script.Placement{ID: m.ID, Key: m.Key, Due: script.At(m.Due)}
 	if m.Delay > 0 {
 		p.Due = script.After(m.Delay)

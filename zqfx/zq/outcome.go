@@ -38,13 +38,20 @@ func RetryAfter(d time.Duration, err error) error {
 	return &retryAfterError{after: bounded(d), err: err}
 }
 
-type postponeError struct{ after time.Duration }
+type postponeError struct {
+	after time.Duration
+	aside bool
+}
 
 func (e *postponeError) Error() string { return fmt.Sprintf("postponed for %s", e.after) }
 
 // Postpone puts the message off by d without charging an attempt: what it waits for is not there yet. Its
 // key, if it has one, waits with it. d is bounded to [0, MaxDelay].
 func Postpone(d time.Duration) error { return &postponeError{after: bounded(d)} }
+
+// StepAside puts the message off like Postpone, but those behind it in its key do not wait: they may pass it. It
+// is for what cannot run before something that may be behind it.
+func StepAside(d time.Duration) error { return &postponeError{after: bounded(d), aside: true} }
 
 type deadError struct {
 	reason string
@@ -84,6 +91,7 @@ const (
 	ack     verdict = iota
 	retry           // charged, after a delay
 	wait            // uncharged, after a delay
+	aside           // the same, and its key goes on
 	release         // uncharged, at once: it did not have its chance
 	bury
 	drop // nothing to record: the lease is gone
@@ -94,6 +102,7 @@ type decision struct {
 	delay   time.Duration
 	reason  string
 	err     error
+	trace   string // what the run left behind
 }
 
 // judge is decide, safe from what the application brought along and panics here: methods of an error, the
@@ -126,6 +135,8 @@ func decide(d *Delivery, err error, cause error, r rules) decision {
 	switch v := Explain(err); {
 	case v.Action == ActionDead:
 		return decision{verdict: bury, reason: v.Reason, err: err}
+	case v.Action == ActionPostpone && v.Aside:
+		return decision{verdict: aside, delay: v.After, err: err}
 	case v.Action == ActionPostpone:
 		return decision{verdict: wait, delay: v.After, err: err}
 	case errors.Is(cause, ErrShutdown) && contextual(err, cause):

@@ -38,6 +38,7 @@ type session struct {
 	sleeper redis.UniversalClient // its own, for the one blocked call; nil where there is none
 	count   *counters
 	log     *journal
+	seen    observers
 
 	handlers context.Context // parent of all handlers' contexts
 	kill     context.CancelCauseFunc

@@ -38,14 +38,15 @@ func (s *session) settle(c *claim, batch []outcome) {
 	call := s.settleCall(c, batch)
 	pace := redo.New(10*time.Millisecond, time.Second)
 	for {
+		began := time.Now()
 		got, err := s.scripts.Settle(s.io, s.rdb, s.keys, &call.SettleCall)
+		s.observeSettle(batch, began, err)
 		if err == nil {
 			s.log.well("settle")
 			s.answered(c, batch, call.order, got)
 			return
 		}
-		s.count.errors.Add(1)
-		s.log.trouble("settle", err)
+		s.failed("settle", err)
 		if c.isLost() || c.overdue(time.Now()) || pace.Wait(s.io) != nil {
 			break
 		}

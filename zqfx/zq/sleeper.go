@@ -48,8 +48,7 @@ func (s *session) sleepLoop() {
 		case s.stopping():
 			return
 		default:
-			s.count.errors.Add(1)
-			s.log.trouble("wait", err)
+			s.failed("wait", err)
 			if s.waitPace(pace) {
 				return
 			}

@@ -48,9 +48,10 @@ func (sl *slot) abandon() (taken bool) {
 
 // overrun is what the sweeper has to do about a slot.
 type overrun struct {
-	d    *Delivery
-	u    *unit
-	rest int
+	d     *Delivery
+	u     *unit
+	rest  int
+	began time.Time
 }
 
 // sweep ends the context of a run that is too long, and takes its message when it does not return either.
@@ -69,7 +70,7 @@ func (sl *slot) sweep(now time.Time, maxRun, grace time.Duration) *overrun {
 		return nil
 	}
 	sl.taken = true
-	return &overrun{d: sl.d, u: sl.u, rest: sl.rest}
+	return &overrun{d: sl.d, u: sl.u, rest: sl.rest, began: sl.started}
 }
 
 // sweep watches how long handlers run. A deaf one keeps its slot until it returns, so that no more than
@@ -90,7 +91,9 @@ func (s *session) sweep() {
 				if o := sl.sweep(now, s.cfg.MaxRun, s.cfg.Grace); o != nil {
 					s.count.taken.Add(1)
 					s.log.deaf(o.d.ID)
-					if s.record(o.u, o.d, judge(o.d, ErrTimeout, nil, s.rules), o.rest) && o.rest > 0 {
+					dec := judge(o.d, ErrTimeout, nil, s.rules)
+					s.observeDecision(o.d, dec, ErrTimeout, now.Sub(o.began))
+					if s.record(o.u, o.d, dec, o.rest) && o.rest > 0 {
 						s.release(o.u, len(o.u.msgs)-o.rest) // its slot cannot run them, and they need not wait
 					}
 				}

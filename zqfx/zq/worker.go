@@ -73,7 +73,7 @@ func (s *session) leave(u *unit, from int, back bool) {
 
 // release gives the unstarted messages of a unit back, uncharged. Those of a key go with its first.
 func (s *session) release(u *unit, from int) {
-	o := script.Retry(u.msgs[from].Member, 0, false, true, "")
+	o := script.Retry(u.msgs[from].Member, 0, false, true, "", "")
 	u.claim.add(outcome{other: &o, leaves: len(u.msgs) - from})
 	s.count.released.Add(int64(len(u.msgs) - from))
 }
@@ -82,7 +82,9 @@ func (s *session) release(u *unit, from int) {
 func (s *session) run(sl *slot, u *unit, t *script.Taken, rest int) (goOn bool) {
 	d, err := newDelivery(s.queue, t, u.claim)
 	if err != nil {
-		return s.record(u, d, decide(d, err, nil, s.rules), rest)
+		dec := decide(d, err, nil, s.rules)
+		s.observeDecision(d, dec, nil, 0)
+		return s.record(u, d, dec, rest)
 	}
 	ctx, cancel := context.WithCancelCause(u.claim.ctx)
 	start := time.Now()
@@ -90,7 +92,8 @@ func (s *session) run(sl *slot, u *unit, t *script.Taken, rest int) (goOn bool) 
 	s.count.started.Add(1)
 	err = errGoexit
 	defer func() {
-		s.load.ran(time.Since(start))
+		ran := time.Since(start)
+		s.load.ran(ran)
 		cause := context.Cause(ctx)
 		cancel(nil)
 		if !sl.finish() {
@@ -98,7 +101,7 @@ func (s *session) run(sl *slot, u *unit, t *script.Taken, rest int) (goOn bool) 
 			goOn = false
 			return
 		}
-		goOn = s.conclude(u, d, err, cause, rest)
+		goOn = s.conclude(u, d, ended{err, cause, ran}, rest)
 		u.goOn = goOn
 	}()
 	err = invoke(ctx, s.handler, d)
@@ -121,10 +124,18 @@ func invoke(ctx context.Context, h Handler, d *Delivery) (err error) {
 	return err
 }
 
+// ended is how a run ended.
+type ended struct {
+	err, cause error
+	ran        time.Duration
+}
+
 // conclude decides and records; an ack whose effects do not hold becomes a failure.
-func (s *session) conclude(u *unit, d *Delivery, err, cause error, rest int) bool {
-	dec := judge(d, err, cause, s.rules)
+func (s *session) conclude(u *unit, d *Delivery, e ended, rest int) bool {
+	dec := judge(d, e.err, e.cause, s.rules)
 	for {
+		s.observeDecision(d, dec, e.cause, e.ran)
+		dec.trace = d.trace // here, where the handler has returned and writes to it no more
 		code, goOn := s.recordAndWait(u, d, dec, rest)
 		if dec.verdict == ack && d.attached() && code == applied {
 			s.count.acked.Add(1)
@@ -169,36 +180,39 @@ func (s *session) record(u *unit, d *Delivery, dec decision, rest int) (goOn boo
 func (s *session) outcome(u *unit, d *Delivery, dec decision, rest int) (o *outcome, goOn bool) {
 	block := u.key == "" || s.cfg.OnFailure == BlockKey
 	back := func(delay time.Duration, charge, block bool) (*outcome, bool) {
-		other := script.Retry(d.member, delay, charge, block, errorText(dec.err, maxRetryText))
+		other := script.Retry(d.member, delay, charge, block, errorText(dec.err, maxRetryText), dec.trace)
 		if block {
-			return &outcome{other: &other, leaves: 1 + rest}, false
+			return &outcome{other: &other, leaves: 1 + rest, trace: dec.trace}, false
 		}
-		return &outcome{other: &other, leaves: 1}, true
+		return &outcome{other: &other, leaves: 1, trace: dec.trace}, true
 	}
 	switch dec.verdict {
 	case ack:
 		if d.attached() { // counted when its effects hold
-			other := script.AckWith(d.member, d.dedupe, wireEffects(d.effects), d.follow)
-			return &outcome{other: &other, leaves: 1, bytes: d.bytes}, true
+			other := script.AckWith(d.member, d.dedupe, wireEffects(d.effects), d.follow, d.rouse...)
+			return &outcome{other: &other, leaves: 1, bytes: d.bytes, trace: dec.trace}, true
 		}
 		s.count.acked.Add(1)
-		return &outcome{member: d.member, keep: d.dedupe, leaves: 1}, true
+		return &outcome{member: d.member, keep: d.dedupe, leaves: 1, trace: dec.trace}, true
 	case retry:
 		s.count.failed.Add(1)
 		return back(dec.delay, true, block)
 	case wait:
 		s.count.postponed.Add(1)
 		return back(dec.delay, false, block)
+	case aside:
+		s.count.postponed.Add(1)
+		return back(dec.delay, false, u.key == "")
 	case release:
 		s.count.released.Add(int64(1 + rest))
 		return back(0, false, true)
 	case bury:
 		s.count.dead.Add(1)
-		other := script.Dead(d.member, dec.reason, errorText(dec.err, maxErrorText), s.cfg.OnDeath.wire())
+		other := script.Dead(d.member, dec.reason, errorText(dec.err, maxErrorText), s.cfg.OnDeath.wire(), dec.trace)
 		if u.key != "" && s.cfg.OnDeath != Continue {
-			return &outcome{other: &other, leaves: 1 + rest}, false
+			return &outcome{other: &other, leaves: 1 + rest, trace: dec.trace}, false
 		}
-		return &outcome{other: &other, leaves: 1}, true
+		return &outcome{other: &other, leaves: 1, trace: dec.trace}, true
 	}
 	return nil, false // drop: the lease is gone, and the claim is accounted for
 }

@@ -38,6 +38,8 @@ var wireFormat = map[string]field{
 	"body":          {"bytes", 7},
 	"route":         {"bytes", 8},
 	"dedupe_micros": {"uint64", 9},
+	"delay_micros":  {"uint64", 10},
+	"due_micros":    {"uint64", 11},
 }
 
 var fieldLine = regexp.MustCompile(`(?m)^\s+(map<string, string>|\w+) (\w+) = (\d+);$`)

@@ -24,6 +24,8 @@ const (
 	fieldBody        protowire.Number = 7
 	fieldRoute       protowire.Number = 8
 	fieldDedupe      protowire.Number = 9
+	fieldDelay       protowire.Number = 10
+	fieldDue         protowire.Number = 11
 )
 
 // ErrMalformed marks bytes that are no envelope.
@@ -35,6 +37,8 @@ type Envelope struct {
 	Headers                                     map[string]string
 	Body                                        []byte
 	Dedupe                                      time.Duration // how long the id is remembered after the ack
+	Delay                                       time.Duration // from the enqueueing until it was due first
+	DueMicros                                   int64         // or the instant, since 1970
 }
 
 // Append encodes what the producer writes: everything but the sequence and the key. Equal envelopes have
@@ -46,9 +50,10 @@ func Append(b []byte, e *Envelope) []byte {
 	b = appendHeaders(b, e.Headers)
 	b = appendString(b, fieldRoute, e.Route)
 	if e.Dedupe > 0 {
-		b = protowire.AppendTag(b, fieldDedupe, protowire.VarintType)
-		b = protowire.AppendVarint(b, uint64(max(1, e.Dedupe.Microseconds())))
+		b = appendNumber(b, fieldDedupe, max(1, e.Dedupe.Microseconds()))
 	}
+	b = appendNumber(b, fieldDelay, e.Delay.Microseconds())
+	b = appendNumber(b, fieldDue, e.DueMicros)
 	if len(e.Body) > 0 {
 		b = protowire.AppendTag(b, fieldBody, protowire.BytesType)
 		b = protowire.AppendBytes(b, e.Body)
@@ -71,6 +76,14 @@ func appendString(b []byte, field protowire.Number, s string) []byte {
 	}
 	b = protowire.AppendTag(b, field, protowire.BytesType)
 	return protowire.AppendString(b, s)
+}
+
+func appendNumber(b []byte, field protowire.Number, v int64) []byte {
+	if v <= 0 {
+		return b
+	}
+	b = protowire.AppendTag(b, field, protowire.VarintType)
+	return protowire.AppendVarint(b, uint64(v))
 }
 
 func appendHeaders(b []byte, headers map[string]string) []byte {
@@ -114,12 +127,12 @@ func Decode(raw string) (Envelope, error) {
 				return Envelope{}, err
 			}
 			b = b[n:]
-		case kind == protowire.VarintType && field == fieldDedupe:
+		case kind == protowire.VarintType:
 			v, n := protowire.ConsumeVarint(b)
 			if n < 0 {
 				return Envelope{}, malformed(n)
 			}
-			e.Dedupe = micros(v)
+			e.setNumber(field, v)
 			b = b[n:]
 		default:
 			n := protowire.ConsumeFieldValue(field, kind, b)
@@ -160,6 +173,17 @@ func (e *Envelope) set(field protowire.Number, v []byte) error {
 		e.Headers[name] = value
 	}
 	return nil
+}
+
+func (e *Envelope) setNumber(field protowire.Number, v uint64) {
+	switch field {
+	case fieldDedupe:
+		e.Dedupe = micros(v)
+	case fieldDelay:
+		e.Delay = micros(v)
+	case fieldDue:
+		e.DueMicros = micros(v).Microseconds()
+	}
 }
 
 func decodeHeader(b []byte) (name, value string, err error) {

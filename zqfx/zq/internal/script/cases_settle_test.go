@@ -14,10 +14,10 @@ func settleCases() []scriptCase {
 		return func(s *store, member lookup) error { return s.settle(liveCall(outcome(member(id)))) }
 	}
 	retry := func(delay time.Duration, charge, block bool) func(string) script.Outcome {
-		return func(m string) script.Outcome { return script.Retry(m, delay, charge, block, "failed") }
+		return func(m string) script.Outcome { return script.Retry(m, delay, charge, block, "failed", "") }
 	}
 	dead := func(policy string) func(string) script.Outcome {
-		return func(m string) script.Outcome { return script.Dead(m, "attempts", "broken", policy) }
+		return func(m string) script.Outcome { return script.Dead(m, "attempts", "broken", policy, "") }
 	}
 	with := func(m string) script.Outcome {
 		return script.AckWith(m, time.Hour, everyEffect(), placements(1, "f1", "f2 a", "f3 new"))
@@ -46,7 +46,7 @@ func settleCases() []scriptCase {
 			return s.settle(call)
 		}},
 		{name: "settle stale", needs: []string{"y1"}, run: func(s *store, member lookup) error {
-			call := liveCall(script.Dead(member("y1"), "attempts", "broken", "halt"))
+			call := liveCall(script.Dead(member("y1"), "attempts", "broken", "halt", ""))
 			call.CID, call.Acks = cidOver, []string{member("y1")}
 			_, err := s.set.Settle(s.ctx, s.run, s.names, call)
 			return err

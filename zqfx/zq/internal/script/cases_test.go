@@ -59,11 +59,11 @@ func furnish(t *testing.T, s *store) {
 		CID: "short", DeadKeep: time.Hour, DeadMax: 100,
 		Windowed: []script.Window{{Member: s.member("w1"), Keep: time.Hour}},
 		Others: []script.Outcome{
-			script.Dead(s.member("z1"), "attempts", "broken", "continue"),
-			script.Retry(s.member("r1"), time.Second, true, false, "failed"),
-			script.Dead(s.member("h1"), "attempts", "broken", "halt"),
-			script.Retry(s.member("s1"), time.Second, true, true, "failed"),
-			script.Dead(s.member("q1"), "attempts", "broken", "key"),
+			script.Dead(s.member("z1"), "attempts", "broken", "continue", ""),
+			script.Retry(s.member("r1"), time.Second, true, false, "failed", ""),
+			script.Dead(s.member("h1"), "attempts", "broken", "halt", ""),
+			script.Retry(s.member("s1"), time.Second, true, true, "failed", ""),
+			script.Dead(s.member("q1"), "attempts", "broken", "key", ""),
 		},
 	}))
 	put(5, "p1", "p2", "b1 b", "b2 b")

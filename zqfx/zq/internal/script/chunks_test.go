@@ -213,7 +213,7 @@ func chunkReapClaims(t *testing.T, s *store, n int) {
 func chunkKeyDies(t *testing.T, s *store, n int) {
 	s.fill(t, n+1, sameKey, script.Due{})
 	first := s.take(t, "c", 1).Messages[0].Member
-	s.apply(t, &script.SettleCall{CID: "c", Others: []script.Outcome{script.Dead(first, "attempts", "broken", "key")}})
+	s.apply(t, &script.SettleCall{CID: "c", Others: []script.Outcome{script.Dead(first, "attempts", "broken", "key", "")}})
 	u := anyUpkeep()
 	u.Promote = n + 1
 	if _, _, err := s.set.Reap(s.ctx, s.run, s.names, u); err != nil {

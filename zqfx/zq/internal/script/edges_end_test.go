@@ -143,7 +143,7 @@ func edgeTrim(t *testing.T, s *store) {
 	call := &script.SettleCall{CID: "c", DeadKeep: time.Hour, DeadMax: 5}
 	for i := range 12 {
 		s.put(t, placements(1, fmt.Sprint("m", i))...)
-		call.Others = append(call.Others, script.Dead(s.member(fmt.Sprint("m", i)), "attempts", "broken", "continue"))
+		call.Others = append(call.Others, script.Dead(s.member(fmt.Sprint("m", i)), "attempts", "broken", "continue", ""))
 	}
 	s.take(t, "c", 12)
 	if err := s.settle(call); err != nil {
@@ -205,7 +205,7 @@ func edgeSuspectHead(t *testing.T, s *store) {
 		s.die(t, "second"+key, epoch+1_000_000) // alone now, so it is blamed
 		s.die(t, "third"+key, epoch+2_000_000)
 		s.apply(t, &script.SettleCall{CID: "third" + key, Others: []script.Outcome{
-			script.Retry(s.member(id), time.Second, true, false, "failed"),
+			script.Retry(s.member(id), time.Second, true, false, "failed", ""),
 		}})
 		s.put(t, script.Placement{ID: "next" + key, Key: key, Score: "2"})
 		s.at(t, epoch+3_000_000)
@@ -237,7 +237,7 @@ func edgeSuspectHead(t *testing.T, s *store) {
 func edgeDying(t *testing.T, s *store) {
 	s.put(t, placements(1, "m0 k", "m1 k", "m2 k", "m3 k", "m4 k")...)
 	s.die(t, "c", epoch)
-	s.apply(t, &script.SettleCall{CID: "c", Others: []script.Outcome{script.Dead(s.member("m0"), "attempts", "broken", "key")}})
+	s.apply(t, &script.SettleCall{CID: "c", Others: []script.Outcome{script.Dead(s.member("m0"), "attempts", "broken", "key", "")}})
 	u := anyUpkeep()
 	u.Promote = 2
 	for i, dead := range []int{3, 5, 5} {

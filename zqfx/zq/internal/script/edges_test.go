@@ -192,7 +192,7 @@ func journeys() []func(t *testing.T, s *store, cid string, list []script.Taken) 
 	later := func(t *testing.T, s *store, cid string, list []script.Taken) {
 		call := &script.SettleCall{CID: cid}
 		for _, m := range list {
-			call.Others = append(call.Others, script.Retry(m.Member, time.Second, true, false, "failed"))
+			call.Others = append(call.Others, script.Retry(m.Member, time.Second, true, false, "failed", ""))
 		}
 		s.apply(t, call)
 		s.at(t, epoch+1_000_000)
@@ -200,7 +200,7 @@ func journeys() []func(t *testing.T, s *store, cid string, list []script.Taken) 
 	replayed := func(t *testing.T, s *store, cid string, list []script.Taken) {
 		call := &script.SettleCall{CID: cid}
 		for _, m := range list {
-			call.Others = append(call.Others, script.Dead(m.Member, "attempts", "broken", "continue"))
+			call.Others = append(call.Others, script.Dead(m.Member, "attempts", "broken", "continue", ""))
 		}
 		s.apply(t, call)
 		for _, m := range list {

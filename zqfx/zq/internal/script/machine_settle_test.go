@@ -23,11 +23,11 @@ func (x *machine) call(s settlement) *script.SettleCall {
 	for _, o := range s.others {
 		switch o.verb {
 		case "ack":
-			c.Others = append(c.Others, script.AckWith(o.member, keep(o.keep), effects(o.effects), x.placements(o.follow, true)))
+			c.Others = append(c.Others, script.AckWith(o.member, keep(o.keep), effects(o.effects), x.placements(o.follow, true), o.rouse...))
 		case "retry":
-			c.Others = append(c.Others, script.Retry(o.member, keep(o.delay), o.charge, o.block, o.err))
+			c.Others = append(c.Others, script.Retry(o.member, keep(o.delay), o.charge, o.block, o.err, o.trace))
 		default:
-			c.Others = append(c.Others, script.Dead(o.member, o.reason, o.err, o.policy))
+			c.Others = append(c.Others, script.Dead(o.member, o.reason, o.err, o.policy, o.trace))
 		}
 	}
 	return c
@@ -121,6 +121,10 @@ func (x *machine) ackOutcome(t *rapid.T, member string) outcome {
 	for range rapid.IntRange(0, 2).Draw(t, "follow-ups") {
 		o.follow = append(o.follow, x.draft(t))
 	}
+	if delayed := x.m.delayed.sorted(); len(delayed) > 0 && rapid.Bool().Draw(t, "rouse") {
+		o.rouse = []string{x.m.field(oneOf(t, "roused", delayed...)), x.m.field(member), "nobody"}
+		x.reached["roused"]++
+	}
 	return o
 }
 
@@ -153,8 +157,12 @@ func (x *machine) retryOutcome(t *rapid.T, member string) outcome {
 	return outcome{
 		member: member, verb: "retry", delay: oneOf(t, "delay", 0, 1, leaseTime/2, 2*leaseTime),
 		charge: rapid.Bool().Draw(t, "charge"), block: rapid.Bool().Draw(t, "block"),
-		err: fmt.Sprintf("failed|%d\n\x00", x.serial),
+		err: fmt.Sprintf("failed|%d\n\x00", x.serial), trace: x.trace(t),
 	}
+}
+
+func (x *machine) trace(t *rapid.T) string {
+	return oneOf(t, "trace", "", fmt.Sprintf("trace-%d", x.serial))
 }
 
 func (x *machine) dead(t *rapid.T) {
@@ -166,6 +174,7 @@ func (x *machine) deadOutcome(t *rapid.T, member string) outcome {
 	x.serial++
 	return outcome{
 		member: member, verb: "dead", reason: "attempts", err: fmt.Sprintf("died|%d\x00\n", x.serial), policy: x.policy(t),
+		trace: x.trace(t),
 	}
 }
 

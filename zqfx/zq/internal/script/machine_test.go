@@ -347,7 +347,7 @@ func (x *machine) claimed(cid string, a answer) script.Claimed {
 		}
 		r := x.m.record(member)
 		t.Record = script.Record{
-			Attempts: r.attempts, Losses: r.losses, Alone: r.alone, Replays: r.replays, Error: r.err,
+			Attempts: r.attempts, Losses: r.losses, Alone: r.alone, Replays: r.replays, Trace: r.trace, Error: r.err,
 		}
 		out.Messages = append(out.Messages, t)
 	}

@@ -44,7 +44,7 @@ func (m *model) replay(t token, member string, atEnd bool) (bool, string) {
 		return false, ""
 	}
 	was := m.stories[m.field(member)]
-	rec := record{replays: was.replays + 1, score: was.score, err: was.reason + ": " + was.err}
+	rec := record{replays: was.replays + 1, score: was.score, trace: was.trace, err: was.reason + ": " + was.err}
 	if atEnd {
 		m.seq = m.nextSequence()
 		rec.score = strconv.FormatInt(m.seq, 10)

@@ -21,10 +21,11 @@ type outcome struct {
 	keep    int64 // ack
 	effects []effect
 	follow  []draft
+	rouse   []string
 
 	delay         int64 // retry
 	charge, block bool
-	err           string
+	err, trace    string
 
 	reason, policy string // dead
 }
@@ -170,6 +171,7 @@ func (m *model) apply(cid string, o outcome) int {
 		m.applyEffects(o.effects)
 		// A follow-up sees the message that it follows: still there, still holding its key.
 		m.place(o.follow)
+		m.rouse(o.rouse)
 		m.ack(cid, o.member)
 		if o.keep > 0 && !m.plain(o.member) {
 			m.done[m.field(o.member)] = m.now + o.keep
@@ -178,8 +180,24 @@ func (m *model) apply(cid string, o outcome) int {
 	return 1
 }
 
+// rouse brings delayed messages forward.
+func (m *model) rouse(ids []string) {
+	for _, id := range ids {
+		msg := m.messages[id]
+		if msg == nil {
+			continue
+		}
+		if _, delayed := m.delayed[msg.member]; delayed {
+			m.wakeMessage(msg.member)
+		}
+	}
+}
+
 func (m *model) retry(cid string, o outcome) {
 	key, rec := m.keyOf(o.member), m.record(o.member)
+	if o.trace != "" {
+		rec.trace = o.trace
+	}
 	if o.charge {
 		rec.attempts++
 		rec.err = o.err
@@ -243,6 +261,9 @@ func (m *model) unmark(member string) {
 
 func (m *model) die(cid string, o outcome) {
 	key, rec := m.keyOf(o.member), m.record(o.member)
+	if o.trace != "" {
+		rec.trace = o.trace
+	}
 	rec.attempts++
 	rec.alone = false
 	m.stats["failed"]++

@@ -58,14 +58,14 @@ type record struct {
 	attempts, losses, replays int
 	alone                     bool
 	score                     string
-	err                       string
+	trace, err                string
 }
 
 type story struct {
 	reason                    string
 	attempts, losses, replays int
 	score                     string
-	err                       string
+	trace, err                string
 }
 
 // operation is the last call of a session, or a call of its own.
@@ -224,7 +224,7 @@ func (m *model) release(key string, alone int) {
 func (m *model) bury(member string, score float64, r record, reason, err string) {
 	m.dead[member] = float64(m.now)
 	m.stories[m.field(member)] = story{
-		reason: reason, attempts: r.attempts, losses: r.losses, replays: r.replays, score: number(score), err: err,
+		reason: reason, attempts: r.attempts, losses: r.losses, replays: r.replays, score: number(score), trace: r.trace, err: err,
 	}
 	delete(m.records, m.field(member))
 	m.stats["dead"]++

@@ -33,25 +33,29 @@ type Outcome struct {
 	args         []any
 }
 
-// AckWith is an ack with effects and follow-up messages in the same atomic step.
-func AckWith(member string, keep time.Duration, effects []Effect, follow []Placement) Outcome {
-	args := make([]any, 0, 3+4*len(effects)+5*len(follow))
-	args = append(args, keep.Microseconds(), len(effects), len(follow))
-	args = appendEffects(args, effects)
-	return Outcome{Member: member, verb: "ack", args: appendPlacements(args, follow)}
+// AckWith is an ack with effects and follow-up messages in the same atomic step, and with delayed messages that it
+// brings forward, by their ids.
+func AckWith(member string, keep time.Duration, effects []Effect, follow []Placement, rouse ...string) Outcome {
+	args := make([]any, 0, 4+4*len(effects)+5*len(follow)+len(rouse))
+	args = append(args, keep.Microseconds(), len(effects), len(follow), len(rouse))
+	args = appendPlacements(appendEffects(args, effects), follow)
+	for _, id := range rouse {
+		args = append(args, id)
+	}
+	return Outcome{Member: member, verb: "ack", args: args}
 }
 
 // Retry gives a message back: after a delay, with or without an attempt charged, with or without its key
-// waiting for it.
-func Retry(member string, delay time.Duration, charge, block bool, errText string) Outcome {
+// waiting for it. trace, if any, is kept for the next run.
+func Retry(member string, delay time.Duration, charge, block bool, errText, trace string) Outcome {
 	return Outcome{Member: member, verb: "retry", args: []any{
-		delay.Microseconds(), flag(charge), flag(block), errText,
+		delay.Microseconds(), flag(charge), flag(block), errText, trace,
 	}}
 }
 
 // Dead makes a message a dead letter. onDeath says what becomes of its key: continue, halt or key.
-func Dead(member, reason, errText, onDeath string) Outcome {
-	return Outcome{Member: member, verb: "dead", args: []any{reason, errText, onDeath}}
+func Dead(member, reason, errText, onDeath, trace string) Outcome {
+	return Outcome{Member: member, verb: "dead", args: []any{reason, errText, onDeath, trace}}
 }
 
 func flag(b bool) int {

@@ -107,12 +107,14 @@ func (m *model) view() view {
 	}
 	for field, r := range m.records {
 		v.Records[field] = script.Record{
-			Attempts: r.attempts, Losses: r.losses, Alone: r.alone, Replays: r.replays, Score: r.score, Error: r.err,
+			Attempts: r.attempts, Losses: r.losses, Alone: r.alone, Replays: r.replays, Score: r.score,
+			Trace: r.trace, Error: r.err,
 		}
 	}
 	for field, s := range m.stories {
 		v.Stories[field] = script.Story{
-			Reason: s.reason, Attempts: s.attempts, Losses: s.losses, Replays: s.replays, Score: s.score, Error: s.err,
+			Reason: s.reason, Attempts: s.attempts, Losses: s.losses, Replays: s.replays, Score: s.score,
+			Trace: s.trace, Error: s.err,
 		}
 	}
 	return v

@@ -25,8 +25,8 @@ if key then
   if bad then return bad end
 end
 local info = redis.call('HGET', k.deadinfo, field) or ''
-local reason, _, _, replays, score, err = string.match(info, '^(%Z*)%z(%Z*)%z(%Z*)%z(%Z*)%z(%Z*)%z(.*)$')
-if not score then reason, replays, err = '', '0', '' end
+local reason, _, _, replays, score, trace, err = string.match(info, '^(%Z*)%z(%Z*)%z(%Z*)%z(%Z*)%z(%Z*)%z(%Z*)%z(.*)$')
+if not score then reason, replays, trace, err = '', '0', '', '' end
 score = fit_score(score, sequence_of(member))
 if ARGV[4] == 'now' then
   local seq = math.max(now, (tonumber(redis.call('HGET', k.meta, 'seq') or '0') or 0) + 1)
@@ -34,7 +34,7 @@ if ARGV[4] == 'now' then
   redis.call('HSET', k.meta, 'seq', score)
 end
 redis.call('HSET', k.retry, field, write_record({ attempts = 0, losses = 0, alone = 0,
-  replays = (tonumber(replays) or 0) + 1, score = score, err = reason .. ': ' .. err }))
+  replays = (tonumber(replays) or 0) + 1, score = score, trace = trace, err = reason .. ': ' .. err }))
 if key then
   redis.call('ZADD', prefix .. key, score, member)
   if not redis.call('HGET', k.locks, key) then arm(k, prefix, key, 0) end

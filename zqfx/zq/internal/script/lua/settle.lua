@@ -2,14 +2,15 @@
 -- KEYS  claim:<cid> leases msg retry done locks ready delayed suspect dead deadinfo reaped wake meta stats
 -- ARGV  cid lane-prefix effect-prefix give-up(0|1) dead-keep-micros dead-max acks windowed others,
 --       then acks: member; windowed: member dedupe-micros; others: member verb argc args…
---         ack     dedupe-micros effects follow-ups, then the effects, then the follow-ups (see place)
---         retry   delay-micros charge(0|1) block(0|1) error
---         dead    reason error on-death(continue|halt|key)
+--         ack     dedupe-micros effects follow-ups rouse, then the effects, the follow-ups (see place), the ids to
+--                 bring forward
+--         retry   delay-micros charge(0|1) block(0|1) error trace
+--         dead    reason error on-death(continue|halt|key) trace
 -- reply {count applied, then pairs of place and code for the rest}
 --       code 0 settled before (a repeat), -1 lease lost, else 1 + the place of the effect that may not be applied
 --       (one more than there are: a follow-up cannot be placed)
 -- cost  plain acks a few variadic calls; O(claim) for a keyed retry; invariant: without membership no change
---@use clock guard tally bulk member record lock bury lane locate place effects unhold upkeep
+--@use clock guard tally bulk member record lock bury lane locate place effects unhold promote rouse upkeep
 local bad = guard({ 'zset', 'zset', 'hash', 'hash', 'zset', 'hash', 'zset', 'zset', 'zset', 'zset', 'hash', 'zset', 'zset', 'hash', 'hash' })
 if bad then return bad end
 local k = { claim = KEYS[1], leases = KEYS[2], msg = KEYS[3], retry = KEYS[4], done = KEYS[5], locks = KEYS[6],
@@ -124,7 +125,8 @@ end
 -- Everything else one by one, each atomic on its own: checks first, then writes that cannot fail.
 local function ack_with(member, p)
   local window, effects, follow = tonumber(ARGV[p]), tonumber(ARGV[p + 1]), tonumber(ARGV[p + 2])
-  local list, from = read_effects(p + 3, effects)
+  local forward = tonumber(ARGV[p + 3])
+  local list, from = read_effects(p + 4, effects)
   local refused = check_effects(effect_prefix, list)
   if refused > 0 then return refused end
   local first, plan, unfit
@@ -137,6 +139,7 @@ local function ack_with(member, p)
   redis.call('ZREM', k.claim, member)
   apply_effects(effect_prefix, list)
   if plan then place_messages(k, h.prefix, plan, first) end
+  if forward > 0 then rouse(k, h.prefix, from + follow * FIELDS, forward, h.now) end
   redis.call('HDEL', k.msg, field)
   redis.call('HDEL', k.retry, field)
   if window > 0 and not plain(field) then redis.call('ZADD', k.done, string.format('%.0f', h.now + window), field) end
@@ -147,6 +150,7 @@ end
 
 local function give(member, score, p)
   local rec = read_record(redis.call('HGET', k.retry, (split(member))))
+  if ARGV[p + 4] ~= '' then rec.trace = ARGV[p + 4] end
   if ARGV[p + 1] == '1' then
     rec.attempts, rec.err = rec.attempts + 1, ARGV[p + 3]
     tally(k.stats, 'failed', 1)
@@ -156,6 +160,7 @@ end
 
 local function die(member, score, p)
   local rec = read_record(redis.call('HGET', k.retry, (split(member))))
+  if ARGV[p + 3] ~= '' then rec.trace = ARGV[p + 3] end
   rec.attempts = rec.attempts + 1
   tally(k.stats, 'failed', 1)
   lay_down(k, h, member, score, rec, ARGV[p], ARGV[p + 1], ARGV[p + 2])

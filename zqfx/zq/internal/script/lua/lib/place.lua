@@ -50,7 +50,7 @@ local function plan_messages(k, prefix, at, n, now, first)
         if score ~= '' then
           local r = plan.records
           r[#r + 1] = id
-          r[#r + 1] = write_record({ attempts = 0, losses = 0, alone = 0, replays = 0, score = score, err = '' })
+          r[#r + 1] = write_record({ attempts = 0, losses = 0, alone = 0, replays = 0, score = score, trace = '', err = '' })
         end
       else
         if score == '' then score = string.format('%.0f', seq) end
