@@ -93,7 +93,7 @@ func (s *session) observeClaim(c *claim, got script.Claimed, sent time.Time, too
 	}
 	e := Claimed{Queue: s.queue, Began: sent, Took: took, Server: c.claimedAt}
 	for i := range got.Messages {
-		d, _ := newDelivery(s.queue, &got.Messages[i], c) //nolint:errcheck // of an unreadable one, what its member tells
+		d, _ := newDelivery(s.queue, &got.Messages[i], c) // of an unreadable one, what its member tells
 		e.Messages = append(e.Messages, d)
 	}
 	s.seen.each(func(o Observer) {

@@ -117,8 +117,8 @@ func Decode(raw string) (Envelope, error) {
 			return Envelope{}, malformed(n)
 		}
 		b = b[n:]
-		switch {
-		case kind == protowire.BytesType:
+		switch kind {
+		case protowire.BytesType:
 			v, n := protowire.ConsumeBytes(b)
 			if n < 0 {
 				return Envelope{}, malformed(n)
@@ -127,7 +127,7 @@ func Decode(raw string) (Envelope, error) {
 				return Envelope{}, err
 			}
 			b = b[n:]
-		case kind == protowire.VarintType:
+		case protowire.VarintType:
 			v, n := protowire.ConsumeVarint(b)
 			if n < 0 {
 				return Envelope{}, malformed(n)
