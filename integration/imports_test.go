@@ -22,7 +22,10 @@ type importRule struct {
 	deny   []string // a path and all below it; a $ at the end means this path alone
 }
 
-const zqtest = module + "/zqfx/zq/zqtest"
+const (
+	zqtest   = module + "/zqfx/zq/zqtest"
+	zqfxtest = module + "/zqfx/zqfxtest"
+)
 
 // The way is one: adapters, then zqfx, then middleware, then zq.
 var importRules = []importRule{
@@ -51,7 +54,7 @@ var importRules = []importRule{
 		name: "fx",
 		// Programs that use fx, and their tests, are what zqfx is for.
 		covers: func(s source) bool {
-			return path.Dir(s.path) != "zqfx" && !s.below("examples") && !s.below("integration")
+			return path.Dir(s.path) != "zqfx" && !s.below("zqfx/zqfxtest") && !s.below("examples") && !s.below("integration")
 		},
 		deny: []string{"go.uber.org/fx"},
 	},
@@ -59,9 +62,9 @@ var importRules = []importRule{
 		name: "zqtest",
 		// An example runs on the embedded Redis when it is given no other.
 		covers: func(s source) bool {
-			return !s.isTest() && !s.below("zqfx/zq/zqtest") && !s.below("examples")
+			return !s.isTest() && !s.below("zqfx/zq/zqtest") && !s.below("zqfx/zqfxtest") && !s.below("examples")
 		},
-		deny: []string{zqtest},
+		deny: []string{zqtest, zqfxtest},
 	},
 	{
 		name:   "programs",
@@ -112,6 +115,10 @@ func TestTreeImportsCatches(t *testing.T) {
 		{"middleware/retry/retry.go", module + "/adapters/workflow", "middleware"},
 		{"middleware/retry/retry.go", zqtest, "zqtest"},
 		{"zqfx/module.go", "go.uber.org/fx", ""},
+		{"zqfx/zqfxtest/app.go", "go.uber.org/fx/fxtest", ""},
+		{"zqfx/zqfxtest/app.go", zqtest, ""},
+		{"zqfx/module.go", zqfxtest, "zqtest"},
+		{"zqfx/module_test.go", zqfxtest, ""},
 		{"zqfx/module.go", module + "/middleware", ""},
 		{"zqfx/module.go", module + "/adapters/temporal", "wiring"},
 		{"adapters/temporal/client.go", module + "/zqfx", ""},
