@@ -133,15 +133,18 @@ func TestStateChangedUnderARun(t *testing.T) {
 	t.Parallel()
 	x := newTrial(t, zqtest.Shared(t).Client())
 	x.start(func(d *zq.Delivery) error {
-		if d.Attempt == 1 {
-			x.rdb.HSet(context.Background(), zq.EffectKey(x.queue, "seq:k"), "n", "5")
+		if n := d.Headers[sequence.Header]; d.Key == "new" && n == "1" || n == "2" {
+			x.rdb.HSet(context.Background(), zq.EffectKey(x.queue, "seq:"+d.Key), "n", "5")
 		}
 		return nil
 	})
-	x.send("k", 1, 6)
-	x.over(2)
-	if got := x.log("k"); !slices.Equal(got, []string{id("k", 6)}) {
-		t.Errorf("ran %v to their ack, want 6 alone: 1 counts as confirmed by then", got)
+	x.send("new", 1, 6)
+	x.send("known", 1, 2, 6)
+	x.over(5)
+	for key, want := range map[string][]string{"new": {id("new", 6)}, "known": {id("known", 1), id("known", 6)}} {
+		if got := x.log(key); !slices.Equal(got, want) {
+			t.Errorf("%q ran %v to their ack, want %v: the rest counts as confirmed by then", key, got, want)
+		}
 	}
 }
 

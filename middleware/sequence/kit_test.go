@@ -33,6 +33,8 @@ type trial struct {
 	queue string
 	p     *zq.Producer
 	look  *zq.Inspector
+	// prefetch is the consumers' KeyPrefetch, 0 for their default.
+	prefetch int
 
 	mu      sync.Mutex
 	runs    []string
@@ -106,7 +108,7 @@ func (x *trial) consume(mw zq.Middleware, fails func(*zq.Delivery) error) *zq.Co
 		return d.Effect(effect.RPush("log:"+d.Key, d.ID))
 	})
 	c, err := zq.NewConsumer(x.rdb, x.queue, mw(h), zq.ConsumerConfig{
-		Concurrency: 8, MaxAttempts: 3, Lease: 5 * time.Second,
+		Concurrency: 8, MaxAttempts: 3, Lease: 5 * time.Second, KeyPrefetch: x.prefetch,
 		RetryDelay: func(*zq.Delivery, error) time.Duration { return time.Millisecond },
 	})
 	if err != nil {

@@ -22,7 +22,7 @@ func TestOptionFaults(t *testing.T) {
 	if !errors.Is(err, zq.ErrInvalid) {
 		t.Fatalf("got %v", err)
 	}
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // the outermost is the list
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok || len(joined.Unwrap()) != 3 {
 		t.Errorf("got %v, want three faults", err)
 	}

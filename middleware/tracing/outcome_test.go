@@ -27,7 +27,7 @@ type customError struct{}
 
 func (*customError) Error() string { return "custom" }
 
-type angryError struct{ error }
+type angryError struct{ error } //nolint:unused // the embedded error is never called, only promoted
 
 func (angryError) Error() string   { panic("Error") }
 func (angryError) Is(error) bool   { panic("Is") }
