@@ -1,0 +1,66 @@
+package zqfx
+
+import (
+	"fmt"
+	"reflect"
+	"runtime"
+)
+
+// shape is what a handler's constructor has to give: something with a method, or a function.
+type shape struct{ object, function reflect.Type }
+
+func shapeOf[O, F any]() shape { return shape{reflect.TypeFor[O](), reflect.TypeFor[F]()} }
+
+func (s shape) fits(t reflect.Type) bool {
+	return t.Implements(s.object) || t.Kind() == reflect.Func && t.ConvertibleTo(s.function)
+}
+
+func (s shape) want() string {
+	return fmt.Sprintf("a func(dependencies…) H or (H, error), where H has the method Handle%s or is a %s",
+		signature(s.object), s.function)
+}
+
+// signature is the one method of an interface, without its name.
+func signature(object reflect.Type) string {
+	text := object.Method(0).Type.String()
+	return text[len("func"):]
+}
+
+// resultOf is the type that the constructor gives, or what is wrong with it.
+func (s shape) resultOf(constructor any) (reflect.Type, error) {
+	if isNil(constructor) {
+		return nil, invalid("constructor", "nil", s.want())
+	}
+	t := reflect.TypeOf(constructor)
+	if t.Kind() != reflect.Func {
+		return nil, invalid("constructor", "a "+t.String(), s.want())
+	}
+	name := runtime.FuncForPC(reflect.ValueOf(constructor).Pointer()).Name()
+	good := t.NumOut() == 1 || t.NumOut() == 2 && t.Out(1) == reflect.TypeFor[error]()
+	if !good || !s.fits(t.Out(0)) {
+		value := fmt.Sprintf("%s, a %s", name, t)
+		if t.NumOut() > 0 && t.Out(0).Kind() != reflect.Pointer && s.fits(reflect.PointerTo(t.Out(0))) {
+			value += fmt.Sprintf(" (the method is *%s's)", t.Out(0))
+		}
+		return nil, invalid("constructor", value, s.want())
+	}
+	return t.Out(0), nil
+}
+
+// adapter is a func(H) (builtHandler, error) for fx, which knows H only as a reflected type.
+func adapter(h reflect.Type, d *handlerDecl, build func(any) builtHandler) any {
+	result, fault := reflect.TypeFor[builtHandler](), reflect.TypeFor[error]()
+	t := reflect.FuncOf([]reflect.Type{h}, []reflect.Type{result, fault}, false)
+	return reflect.MakeFunc(t, func(args []reflect.Value) []reflect.Value {
+		if v := args[0].Interface(); !isNil(v) {
+			return []reflect.Value{reflect.ValueOf(build(v)), reflect.Zero(fault)}
+		}
+		err := d.at.fault(d.String(), invalid("constructor's result", "nil", "a handler"))
+		return []reflect.Value{reflect.Zero(result), reflect.ValueOf(&err).Elem()}
+	}).Interface()
+}
+
+// convert makes a value of a function type F out of one whose type may have a name.
+func convert[F any](v any) F {
+	return reflect.ValueOf(v).Convert(reflect.TypeFor[F]()).Interface().(F)
+}
