@@ -26,7 +26,8 @@ func (w *Worker) start(ctx context.Context) error {
 		return errors.Join(err, w.stop(context.Background()))
 	}
 	for _, r := range w.runners {
-		w.watchers.Go(func() { w.watch(r) }) // ends with the consumer, or when the worker stops
+		//nolint:contextcheck // a watcher outlives the start: it ends with the consumer, or when the worker stops
+		w.watchers.Go(func() { w.watch(r) })
 		w.remark(r)
 	}
 	w.health.enter(phaseRunning)

@@ -114,14 +114,14 @@ func (l *LocalLimiter) Names() int {
 func (l *LocalLimiter) bucket(name string, now time.Time) *bucket {
 	if e := l.names[name]; e != nil {
 		l.used.MoveToFront(e)
-		return e.Value.(*bucket) //nolint:errcheck,forcetypeassert // nothing else is in the list
+		return e.Value.(*bucket) // nothing else is in the list
 	}
 	for range forgetMost {
 		e := l.used.Back()
 		if e == nil {
 			break
 		}
-		old := e.Value.(*bucket) //nolint:errcheck,forcetypeassert // nothing else is in the list
+		old := e.Value.(*bucket) // nothing else is in the list
 		if len(l.names) < l.cfg.maxNames && !old.idle(now.Add(-l.cfg.kept()), now) {
 			break
 		}
