@@ -3,7 +3,6 @@ package zqfx_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/fx"
@@ -45,7 +44,7 @@ func client(rdb *redis.Client) fx.Option { return fx.Supply(rdb) }
 func plain() fx.Option { return zqfx.Chain(zqfx.PlainChain(nil)) }
 
 // started runs an application until the test ends.
-func started(t *testing.T, opts ...fx.Option) *fxtest.App {
+func started(t *testing.T, opts ...fx.Option) {
 	t.Helper()
 	app := fxtest.New(t, opts...)
 	app.RequireStart()
@@ -56,7 +55,6 @@ func started(t *testing.T, opts ...fx.Option) *fxtest.App {
 			t.Errorf("stop: %v", err)
 		}
 	})
-	return app
 }
 
 // failed builds an application that must not build, and gives the error's text.
@@ -90,5 +88,3 @@ func want(t *testing.T, ran <-chan string, id string) {
 		t.Errorf("ran %q, want %q", got, id)
 	}
 }
-
-var _ = time.Second
