@@ -91,9 +91,14 @@ func OnDuplicate(f func(ctx context.Context, d *zq.Delivery, r Record) error) Op
 
 // OnOutcome is told of each delivery what was done with it, once, before the middleware returns. The record is that
 // of the other run for Skipped and InProgress, and what was or should have been recorded for Ran and Unrecorded,
-// without times. It must be quick and safe for concurrent use; a panic is caught and logged once.
+// without times. It must be quick and safe for concurrent use; a panic is caught and logged once. Given several
+// times, all are told.
 func OnOutcome(f func(ctx context.Context, d *zq.Delivery, o Outcome, r Record)) Option {
-	return option(func(c *config) { c.hooks.outcome = f })
+	return option(func(c *config) {
+		if f != nil {
+			c.hooks.outcomes = append(c.hooks.outcomes, f)
+		}
+	})
 }
 
 // OnStore is told once when the store goes out of reach, with the error, and once with nil when it has answered

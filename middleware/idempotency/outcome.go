@@ -24,7 +24,7 @@ const (
 
 // hooks calls what the application gave, and survives its panics: each kind is logged once.
 type hooks struct {
-	outcome   func(context.Context, *zq.Delivery, Outcome, Record)
+	outcomes  []func(context.Context, *zq.Delivery, Outcome, Record)
 	duplicate func(context.Context, *zq.Delivery, Record) error
 	store     func(error)
 	logger    *slog.Logger
@@ -34,11 +34,12 @@ type hooks struct {
 
 // told reports an outcome.
 func (h *hooks) told(ctx context.Context, d *zq.Delivery, o Outcome, r Record) {
-	if h.outcome == nil {
-		return
+	for _, tell := range h.outcomes {
+		func() {
+			defer h.contain("OnOutcome", &h.outcomeSaid)
+			tell(ctx, d, o, r)
+		}()
 	}
-	defer h.contain("OnOutcome", &h.outcomeSaid)
-	h.outcome(ctx, d, o, r)
 }
 
 // tellStore reports that the store is out of reach, or back.
