@@ -67,6 +67,48 @@ func TestTreeDocsCatches(t *testing.T) {
 	}
 }
 
+// goBlock is a piece of Go in a page.
+var goBlock = regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
+
+// What the README shows is compiled and run: each piece of Go stands in a program of this tree.
+func TestTreeReadmeCompiles(t *testing.T) {
+	t.Parallel()
+	var readme source
+	var programs []source
+	for _, s := range tree(t) {
+		switch {
+		case s.path == "README.md":
+			readme = s
+		case s.is(".go") && s.below("examples"):
+			programs = append(programs, s)
+		}
+	}
+	if len(goBlock.FindAllString(readme.text, -1)) < 2 {
+		t.Fatal("the README shows no Go: a check of nothing passes")
+	}
+	report(t, strangeBlocks(readme, programs))
+}
+
+func TestTreeReadmeCompilesCatches(t *testing.T) {
+	t.Parallel()
+	page := source{"README.md", "```go\nfunc a() {}\n```\n\n```go\nfunc b() {}\n```\n"}
+	got := strangeBlocks(page, []source{{"examples/a/main.go", "package main\n\nfunc a() {}\n"}})
+	if diff := cmp.Diff([]string{"README.md shows Go that is in no example: func b() {}"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func strangeBlocks(page source, programs []source) []string {
+	var found []string
+	for _, m := range goBlock.FindAllStringSubmatch(page.text, -1) {
+		if !slices.ContainsFunc(programs, func(s source) bool { return strings.Contains(s.text, m[1]) }) {
+			first, _, _ := strings.Cut(m[1], "\n")
+			found = append(found, page.path+" shows Go that is in no example: "+first)
+		}
+	}
+	return found
+}
+
 func deadLinks(page source, exists map[string]bool) []string {
 	prose := codeSpan.ReplaceAllString(fence.ReplaceAllString(page.text, ""), "")
 	var found []string
