@@ -24,11 +24,11 @@ type OrderPlaced struct{ ID, Customer string }
 // Placed names it in Redis; producers and handlers share it.
 var Placed = zq.NewKind[OrderPlaced]("order.placed")
 
-func run(ctx context.Context, rdb redis.UniversalClient) error {
-	stack, err := middleware.Standard().Build(middleware.Env{Queue: "orders", Redis: rdb}) // or none
-	if err != nil {
-		return err
-	}
+func chain(rdb redis.UniversalClient) (middleware.Stack, error) {
+	return middleware.Standard().Build(middleware.Env{Queue: "orders", Redis: rdb})
+}
+
+func run(ctx context.Context, rdb redis.UniversalClient, stack middleware.Stack) error {
 	orders, err := zq.NewProducer(rdb, "orders", zq.WithSendMiddleware(stack.Send...))
 	if err != nil {
 		return err
@@ -63,10 +63,14 @@ func start() error {
 	if err != nil {
 		return errors.New("ZQ_REDIS_URL is no URL of a Redis") // the error would quote its password
 	}
+	rdb := redis.NewClient(options)
+	stack, err := chain(rdb)
+	if err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	rdb := redis.NewClient(options)
-	return errors.Join(run(ctx, rdb), rdb.Close())
+	return errors.Join(run(ctx, rdb, stack), rdb.Close())
 }
 
 func ship(_ context.Context, o OrderPlaced) error {
