@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
+	"github.com/zqueue/zqueue/middleware/internal/groupcommit"
 	"github.com/zqueue/zqueue/zqfx/zq"
 )
 
@@ -34,8 +36,8 @@ func New(store Store, key Key, opts ...Option) (zq.Middleware, error) {
 type guard struct {
 	cfg     *config
 	key     Key
-	begins  batch[Claim]
-	ends    batch[Ending]
+	begins  groupcommit.Group[Claim, Answer]
+	ends    groupcommit.Group[Ending, Answer]
 	heart   *heart
 	outages outage
 }
@@ -49,8 +51,9 @@ func newGuard(store Store, key Key, opts []Option) (*guard, error) {
 		return nil, err
 	}
 	g := &guard{cfg: cfg, key: key}
-	g.begins.send, g.ends.send = store.Begin, store.Finish
-	g.heart = newHeart(cfg.running/3, g.begins.guarded)
+	g.begins.Name, g.begins.Send, g.begins.Weigh = "idempotency", store.Begin, Claim.weight
+	g.ends.Name, g.ends.Send, g.ends.Weigh = "idempotency", store.Finish, Ending.weight
+	g.heart = newHeart(cfg.running/3, g.renew)
 	g.outages = outage{now: time.Now, tell: cfg.hooks.tellStore, logger: cfg.hooks.logger}
 	return g, nil
 }
@@ -68,7 +71,7 @@ func (g *guard) handle(ctx context.Context, d *zq.Delivery, next zq.Handler) err
 		scope = d.Queue
 	}
 	c := Claim{Name: Name{Scope: scope, Key: key}, Owner: ownerOf(d), For: g.cfg.running}
-	a := g.begins.join(ctx, c)
+	a := answered(g.begins.Join(ctx, c))
 	switch {
 	case a.Err != nil:
 		return g.unanswered(ctx, d, a.Err)
@@ -84,6 +87,23 @@ func (g *guard) handle(ctx context.Context, d *zq.Delivery, next zq.Handler) err
 	}
 	g.cfg.hooks.told(ctx, d, InProgress, a.Record)
 	return zq.Postpone(g.busyDelay(a.Record))
+}
+
+// answered is an answer that has its error with it.
+func answered(a Answer, err error) Answer {
+	if err != nil {
+		a.Err = err
+	}
+	return a
+}
+
+// renew begins what has begun.
+func (g *guard) renew(claims []Claim) []Answer {
+	answers, err := g.begins.Step(claims)
+	if err != nil {
+		answers = slices.Repeat([]Answer{{Err: err}}, len(claims))
+	}
+	return answers
 }
 
 // ownerOf names the run. The sequence tells a message from a later one that was given the same id.

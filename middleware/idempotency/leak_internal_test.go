@@ -49,15 +49,9 @@ func TestNothingIsLeftConcurrentSafe(t *testing.T) {
 	if n := len(g.heart.marks); n > 0 {
 		t.Errorf("%d marks are still renewed", n)
 	}
-	if n := waiting(&g.begins) + waiting(&g.ends); n > 0 {
+	if n := g.begins.Waiting() + g.ends.Waiting(); n > 0 {
 		t.Errorf("%d calls still wait", n)
 	}
-}
-
-func waiting[Q interface{ weight() int }](b *batch[Q]) int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.waiting)
 }
 
 // Two messages of one id are two owners, a redelivery of one is the same, and a plain member of any length has a name.

@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/zqueue/zqueue/middleware/internal/luascript"
 )
 
 // plan is the entries of one batched call, sorted by shard.
 type plan struct {
 	answers []Answer
-	calls   []scriptCall
+	calls   []luascript.Call
 	places  [][]int // of each call's entries, among the answers
 }
 
@@ -35,10 +37,10 @@ func (s *RedisStore) plan(n int, answers []Answer, entry func(i int) (Name, []an
 		if !known {
 			at = len(p.calls)
 			call[shard] = at
-			p.calls, p.places = append(p.calls, scriptCall{}), append(p.places, nil)
+			p.calls, p.places = append(p.calls, luascript.Call{}), append(p.places, nil)
 		}
-		p.calls[at].keys = append(p.calls[at].keys, key)
-		p.calls[at].args = append(p.calls[at].args, args...)
+		p.calls[at].Keys = append(p.calls[at].Keys, key)
+		p.calls[at].Args = append(p.calls[at].Args, args...)
 		p.places[at] = append(p.places[at], i)
 	}
 	return p
@@ -47,12 +49,12 @@ func (s *RedisStore) plan(n int, answers []Answer, entry func(i int) (Name, []an
 // run makes the calls. A reply has head values for the call, then one for every entry: 1 for a plain grant, which
 // leaves nothing to read, or a list of words.
 func (p *plan) run(
-	ctx context.Context, rdb redis.UniversalClient, s script, head int, read func(head, words []any, a *Answer),
+	ctx context.Context, rdb redis.UniversalClient, s luascript.Script, head int, read func(head, words []any, a *Answer),
 ) {
 	if len(p.calls) == 0 {
 		return
 	}
-	for i, cmd := range s.run(ctx, rdb, p.calls) {
+	for i, cmd := range s.Run(ctx, rdb, p.calls) {
 		reply, err := cmd.Slice()
 		if want := head + len(p.places[i]); err == nil && len(reply) != want {
 			err = fmt.Errorf("the script answered %d values, want %d", len(reply), want)

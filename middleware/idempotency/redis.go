@@ -2,6 +2,7 @@ package idempotency
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -10,7 +11,18 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/zqueue/zqueue/middleware/internal/luascript"
 	"github.com/zqueue/zqueue/zqfx/zq"
+)
+
+// The scripts, read by the compiler; record stands in front of the others.
+var (
+	//go:embed lua/record.lua
+	recordText string
+	//go:embed lua/begin.lua
+	beginText string
+	//go:embed lua/finish.lua
+	finishText string
 )
 
 // Bounds of a RedisStore.
@@ -27,7 +39,7 @@ type RedisStore struct {
 	rdb           redis.UniversalClient
 	prefix        string
 	shards        uint32
-	begin, finish script
+	begin, finish luascript.Script
 }
 
 // StoreOption configures a RedisStore.
@@ -63,7 +75,7 @@ func validScope(s string) bool {
 func NewRedisStore(rdb redis.UniversalClient, scope string, opts ...StoreOption) (*RedisStore, error) {
 	s := &RedisStore{
 		rdb: rdb, prefix: "zq:{idem/" + scope + "/", shards: DefaultShards,
-		begin: newScript(beginText), finish: newScript(finishText),
+		begin: luascript.New(recordText, beginText), finish: luascript.New(recordText, finishText),
 	}
 	for _, o := range opts {
 		if o != nil {

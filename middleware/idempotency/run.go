@@ -124,12 +124,12 @@ func (g *guard) finish(ctx context.Context, d *zq.Delivery, m *mark, e Ending) {
 	io, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	defer cancel()
 	g.heart.remove(io, m)
-	a := g.ends.join(io, e)
+	a := answered(g.ends.Join(io, e))
 	for i, pause := 1, 25*time.Millisecond; i < finishTries && a.Err != nil && !permanent(a.Err); i, pause = i+1, 4*pause {
 		if rest(io, pause/2+rand.N(pause/2)) != nil { //nolint:gosec // jitter, not a secret
 			break
 		}
-		a = g.ends.join(io, e)
+		a = answered(g.ends.Join(io, e))
 	}
 	if a.Err == nil && !a.Granted {
 		a.Err = ErrTaken
