@@ -118,6 +118,36 @@ func TestLeaveReachesTheNextRun(t *testing.T) {
 	}
 }
 
+// An uncharged run leaves its word too, whether its message waits at once or later, alone or before its key.
+func TestLeaveReachesTheNextRunUncharged(t *testing.T) {
+	t.Parallel()
+	puts := map[string]func(time.Duration) error{"Postpone": zq.Postpone, "StepAside": zq.StepAside}
+	for name, put := range puts {
+		for _, key := range []string{"", "k"} {
+			for _, delay := range []time.Duration{0, time.Millisecond} {
+				t.Run(name+" key="+key+" "+delay.String(), func(t *testing.T) {
+					t.Parallel()
+					b := newBench(t)
+					b.enqueue(zq.Message{ID: "m", Key: key})
+					traces := make(chan string, 10)
+					b.work(zq.ConsumerConfig{}, func(_ context.Context, d *zq.Delivery) error {
+						traces <- d.Trace
+						if d.Trace != "" {
+							return nil
+						}
+						d.Leave("first")
+						return put(delay)
+					})
+					zqtest.Wait(t, traces, limit)
+					if got := zqtest.Wait(t, traces, limit); got != "first" {
+						t.Errorf("the second run found %q", got)
+					}
+				})
+			}
+		}
+	}
+}
+
 // Follow-ups take along what is carried, unless they have it, or no room for it.
 func TestCarryReachesFollowUps(t *testing.T) {
 	t.Parallel()

@@ -262,7 +262,7 @@ func (m *model) wakeMessage(member string) {
 
 // empty tells whether a record says nothing but a score.
 func (r record) empty() bool {
-	return r.attempts == 0 && r.losses == 0 && r.replays == 0 && !r.alone
+	return r.attempts == 0 && r.losses == 0 && r.replays == 0 && !r.alone && r.trace == ""
 }
 
 // heartbeat extends leases that are not over; it names those that are.

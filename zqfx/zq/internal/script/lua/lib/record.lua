@@ -27,5 +27,5 @@ end
 
 -- A record that says nothing but a score is needed only while the score is not in a set.
 local function worth_keeping(r)
-  return r.attempts > 0 or r.losses > 0 or r.alone > 0 or r.replays > 0
+  return r.attempts > 0 or r.losses > 0 or r.alone > 0 or r.replays > 0 or r.trace ~= ''
 end
