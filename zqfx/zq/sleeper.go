@@ -45,6 +45,7 @@ func (s *session) sleepLoop() {
 			s.wakeUp()
 		case errors.Is(err, redis.Nil):
 			pace.Reset()
+			s.log.well("wait") // an idle queue is healthy again though no message tells
 		case s.stopping():
 			return
 		default:
