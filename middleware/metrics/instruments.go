@@ -53,7 +53,7 @@ func (i *instruments) make(meter metric.Meter) error {
 	i.unread = counter(semconv.QueueReadFailed, "{read}", "Readings of a queue's depth that failed or took too long.")
 	i.depth = gauge(semconv.QueueDepth, "{message}", "Messages in the queue by state. Global: take the maximum.")
 	i.keys = gauge(semconv.QueueKeys, "{key}", "Ordering keys by what holds them. Global: take the maximum.")
-	i.paused = gauge(semconv.QueuePaused, "1", "1 while nothing is claimed by order of an operator, else 0.")
+	i.paused = gauge(semconv.QueuePaused, "{queue}", "1 while nothing is claimed by order of an operator, else 0.")
 	var err error
 	i.inflight, err = meter.Int64UpDownCounter(semconv.ConsumerInflight,
 		metric.WithUnit("{message}"), metric.WithDescription("Runs of handlers under way in this process."))

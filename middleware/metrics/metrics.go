@@ -38,10 +38,11 @@ func New(opts ...Option) (*Metrics, error) {
 	return m, nil
 }
 
-// Middleware counts the runs in flight. All else about runs comes from the Observer.
+// Middleware counts the runs in flight, and lets the Observer, from which all else about runs comes, find their spans.
 func (m *Metrics) Middleware() zq.Middleware {
 	return func(next zq.Handler) zq.Handler {
 		return zq.HandlerFunc(func(ctx context.Context, d *zq.Delivery) error {
+			d.Within(ctx)
 			at := m.sets.of(labels{queue: d.Queue})
 			m.inst.inflight.Add(ctx, 1, at)
 			defer m.inst.inflight.Add(ctx, -1, at) // also when the handler panics

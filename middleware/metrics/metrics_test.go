@@ -82,7 +82,7 @@ func TestInstruments(t *testing.T) {
 		"messaging.zq.leases.lost": "counter {message}", "messaging.zq.calls.failed": "counter {call}",
 		"messaging.zq.consumer.inflight": "updown {message}", "messaging.zq.queue.depth": "gauge {message}",
 		"messaging.zq.queue.keys": "gauge {key}", "messaging.zq.queue.oldest_ready.age": "gauge s",
-		"messaging.zq.queue.paused": "gauge 1", "messaging.zq.queue.read.failed": "counter {read}",
+		"messaging.zq.queue.paused": "gauge {queue}", "messaging.zq.queue.read.failed": "counter {read}",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("instruments (-want +got):\n%s", diff)
@@ -189,6 +189,7 @@ func TestWait(t *testing.T) {
 		{"roused early", zq.Delivery{Attempt: 1, DueAt: now.Add(time.Minute), ClaimedAt: now}, zq.ActionAck, []float64{0}, []float64{0}},
 		{"second run", zq.Delivery{Attempt: 2, DueAt: now, ClaimedAt: now}, zq.ActionAck, nil, nil},
 		{"replayed", zq.Delivery{Attempt: 1, Replays: 1, DueAt: now, ClaimedAt: now}, zq.ActionAck, nil, nil},
+		{"put off before", zq.Delivery{Attempt: 1, Trace: "its first run", DueAt: now, ClaimedAt: now}, zq.ActionAck, nil, nil},
 		{"given back", zq.Delivery{Attempt: 1, DueAt: now, ClaimedAt: now}, zq.ActionRelease, nil, nil},
 		{"plain", zq.Delivery{Attempt: 1, ClaimedAt: now, Plain: true}, zq.ActionAck, nil, nil},
 	}

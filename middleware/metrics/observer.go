@@ -27,8 +27,8 @@ func (m *Metrics) settled(s zq.Settled) {
 }
 
 func (m *Metrics) decided(d *zq.Delivery, dec zq.Decision) {
-	ctx, failure := background(), failureOf(dec)
-	if dec.Ran > 0 { // it had a run: an unreadable message has none
+	ctx, failure := d.Context(), failureOf(dec) // with the run's span, for exemplars
+	if dec.Ran > 0 {                            // it had a run: an unreadable message has none
 		run := m.sets.of(labels{queue: d.Queue, name: semconv.Process, failure: failure})
 		m.inst.consumed.Add(ctx, 1, run)
 		m.inst.process.Record(ctx, dec.Ran.Seconds(), run)
@@ -42,18 +42,19 @@ func (m *Metrics) decided(d *zq.Delivery, dec zq.Decision) {
 	case zq.ActionRelease:
 		return // it has its first run still before it
 	}
-	m.waited(d)
+	m.waited(ctx, d)
 }
 
-// waited measures how long a message waited for its first run, by the server's clock alone.
-func (m *Metrics) waited(d *zq.Delivery) {
-	if d.Attempt != 1 || d.Replays > 0 || d.DueAt.IsZero() || d.ClaimedAt.IsZero() {
+// waited measures how long a message waited for its first run, by the server's clock alone. One that was put off has
+// run before, if that run left a word (zq.Delivery.Leave), as tracing does.
+func (m *Metrics) waited(ctx context.Context, d *zq.Delivery) {
+	if d.Attempt != 1 || d.Replays > 0 || d.Trace != "" || d.DueAt.IsZero() || d.ClaimedAt.IsZero() {
 		return
 	}
-	wait := max(d.ClaimedAt.Sub(d.DueAt), 0).Seconds()
-	m.inst.wait.Record(background(), wait, m.sets.of(labels{queue: d.Queue}))
+	wait, at := max(d.ClaimedAt.Sub(d.DueAt), 0).Seconds(), m.sets.of(labels{queue: d.Queue})
+	m.inst.wait.Record(ctx, wait, at)
 	if d.DueAt.After(d.EnqueuedAt) {
-		m.inst.lag.Record(background(), wait, m.sets.of(labels{queue: d.Queue}))
+		m.inst.lag.Record(ctx, wait, at)
 	}
 }
 

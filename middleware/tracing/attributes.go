@@ -79,7 +79,7 @@ func (t *Tracing) incoming(d *zq.Delivery) []attribute.KeyValue {
 
 // firstWait is how long a message waited for its first run once it was due, all by the server's clock.
 func firstWait(d *zq.Delivery) (time.Duration, bool) {
-	if d.Attempt != 1 || d.Replays > 0 || d.DueAt.IsZero() || d.ClaimedAt.IsZero() {
+	if d.Attempt != 1 || d.Replays > 0 || d.Trace != "" || d.DueAt.IsZero() || d.ClaimedAt.IsZero() {
 		return 0, false
 	}
 	return max(d.ClaimedAt.Sub(d.DueAt), 0), true

@@ -51,6 +51,7 @@ type Delivery struct {
 	dedupe        time.Duration
 	fence         int64
 	held          *claim
+	at            *slot // where it runs; nil when built by hand
 	follow        []script.Placement
 	carried       map[string]string
 	rouse         []string
@@ -160,6 +161,23 @@ func (d *Delivery) Leave(trace string) {
 	if textFault(trace, MaxTrace) == "" && !strings.Contains(trace, "|") {
 		d.trace = trace
 	}
+}
+
+// Within names the context with which observers hear of this run, such as one with its span. A middleware calls it
+// before the handler runs.
+func (d *Delivery) Within(ctx context.Context) {
+	if d.at != nil {
+		d.at.within(d, ctx)
+	}
+}
+
+// Context is what Within has named, for an observer that hears of this run: it has the values, and never ends. It is
+// context.Background where nothing was named.
+func (d *Delivery) Context() context.Context {
+	if d.at == nil {
+		return context.Background()
+	}
+	return d.at.context()
 }
 
 // Carry adds a header to each message that Then attaches from now on, unless it has one of that name, or no room.

@@ -15,15 +15,35 @@ type slot struct {
 	rest    int // messages of the unit behind this one
 	cancel  context.CancelCauseFunc
 	started time.Time
-	endedAt time.Time // when its context was ended for running too long
-	taken   bool      // its message was taken from it
+	endedAt time.Time       // when its context was ended for running too long
+	taken   bool            // its message was taken from it
+	ctx     context.Context //nolint:containedctx // what Delivery.Within names; kept until the next run begins
 }
 
 func (sl *slot) begin(d *Delivery, u *unit, rest int, cancel context.CancelCauseFunc, now time.Time) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	sl.d, sl.u, sl.rest, sl.cancel, sl.started = d, u, rest, cancel, now
-	sl.endedAt, sl.taken = time.Time{}, false
+	sl.endedAt, sl.taken, sl.ctx = time.Time{}, false, nil
+	d.at = sl
+}
+
+// within keeps the context for observers, if it is this message that runs.
+func (sl *slot) within(d *Delivery, ctx context.Context) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	if sl.d != nil && sl.d.member == d.member {
+		sl.ctx = ctx
+	}
+}
+
+func (sl *slot) context() context.Context {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	if sl.ctx == nil {
+		return context.Background()
+	}
+	return context.WithoutCancel(sl.ctx)
 }
 
 // finish ends a run; false if its message was taken from it meanwhile.
