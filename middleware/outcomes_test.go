@@ -32,7 +32,7 @@ func TestOutcomesReachTheSpanBesideTheApplication(t *testing.T) {
 	}
 	run := stack.Chain.Then(zq.HandlerFunc(func(context.Context, *zq.Delivery) error { return nil }))
 	for range 2 {
-		d := &zq.Delivery{ID: "a", Queue: queue, Attempt: 1}
+		d := &zq.Delivery{ID: "a", Queue: queue, Sequence: 1, Attempt: 1}
 		if err := run.Handle(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +41,8 @@ func TestOutcomesReachTheSpanBesideTheApplication(t *testing.T) {
 		t.Errorf("the application heard %q, want %q", mine, want)
 	}
 	last := spans.GetSpans()[1]
-	if !slices.Contains(last.Attributes, attribute.String("messaging.zq.idempotency.outcome", "skipped")) {
+	if !slices.Contains(last.Attributes, attribute.String("messaging.zq.idempotency.outcome", "skipped")) ||
+		!slices.Contains(last.Attributes, attribute.String("messaging.zq.original_message_id", "a")) {
 		t.Errorf("the skip's span has %v", last.Attributes)
 	}
 }

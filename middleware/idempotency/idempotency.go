@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/zqueue/zqueue/middleware/internal/groupcommit"
@@ -114,6 +115,16 @@ func ownerOf(d *zq.Delivery) Owner {
 		name = d.Queue + "/sha256:" + hex.EncodeToString(sum[:])
 	}
 	return Owner{Message: name, Fence: d.Fence()}
+}
+
+// ID is the id of the owner's message; empty for one that has none but its body.
+func (o Owner) ID() string {
+	_, id, named := strings.Cut(o.Message, "/")
+	at := strings.LastIndexByte(id, '#')
+	if !named || at < 0 || id[at:] == "#0" {
+		return ""
+	}
+	return id[:at]
 }
 
 func (g *guard) unkeyed(ctx context.Context, d *zq.Delivery, next zq.Handler) error {

@@ -67,6 +67,22 @@ func TestOwner(t *testing.T) {
 	}
 }
 
+// An owner's id is that of its message, whatever bytes it has; a plain member has none.
+func TestOwnerID(t *testing.T) {
+	t.Parallel()
+	for id, d := range map[string]*zq.Delivery{
+		"m": {Queue: "q", ID: "m", Sequence: 1}, "a/b#c": {Queue: "q", ID: "a/b#c", Sequence: 12}, "": {Queue: "q", ID: "body", Plain: true},
+	} {
+		if got := ownerOf(d).ID(); got != id {
+			t.Errorf("%s: %q, want %q", d.ID, got, id)
+		}
+	}
+	long := ownerOf(&zq.Delivery{Queue: "q", ID: string(make([]byte, 1<<20)), Plain: true})
+	if long.ID() != "" || (Owner{Message: "x"}).ID() != "" {
+		t.Errorf("%q", long.ID())
+	}
+}
+
 // Durations round up to whole milliseconds.
 func TestMillis(t *testing.T) {
 	t.Parallel()
