@@ -28,64 +28,78 @@ func (e *ending) status() int {
 		return statusBad
 	case e.interrupted:
 		return statusInterrupted
-	case unfinished(e.depth) > 0:
+	case e.depth.Unfinished() > 0:
 		return statusBad
 	}
 	return statusGood
 }
 
 // table prints the numbers, before any replay.
-func (s *story) table() error {
-	sum := s.tally.Summary()
-	for _, text := range s.malformed {
-		fmt.Fprintln(s.out, "no event:", text)
+func (b *books) table() error {
+	sum := b.tally.Summary()
+	for _, text := range b.malformed {
+		fmt.Fprintln(b.out, "no event:", text)
 	}
-	if err := sum.Table(s.out); err != nil {
+	if err := sum.Table(b.out); err != nil {
 		return err
 	}
+	b.trail.show(b.out)
 	if sum.Accepted == 0 && sum.Duplicates > 0 {
-		fmt.Fprintf(s.out, "The queue knew all of them from an earlier run: an id is remembered for %s after its event was "+
+		fmt.Fprintf(b.out, "The queue knew all of them from an earlier run: an id is remembered for %s after its event was "+
 			"processed. Another -queue starts afresh.\n", zq.DefaultDedupeWindow)
 	}
 	return nil
 }
 
-// end lets the queue check itself and says the last word.
-func (s *story) end(ctx context.Context, interrupted bool) (int, error) {
-	verified, err := s.inspector.Verify(ctx, 0)
-	if err != nil {
-		return statusBad, err
+// outcome is the exit status and what went wrong, once the books are closed.
+func (b *books) outcome() (int, error) {
+	if b.stage.Load() == stageFailed {
+		return statusBad, b.err
 	}
-	depth, err := s.inspector.Depth(ctx)
-	if err != nil {
-		return statusBad, err
+	return b.final, nil
+}
+
+// close lets the queue check itself and says the last word.
+func (b *books) close(ctx context.Context) error {
+	stage := b.stage.Load()
+	if stage == stageNone || stage == stageFailed {
+		return nil // the error says it all
 	}
-	e := ending{summary: s.tally.Summary(), problems: verified.Problems, depth: depth, interrupted: interrupted}
-	s.lastWord(&e)
-	return e.status(), nil
+	verified, err := b.inspector.Verify(ctx, 0)
+	if err != nil {
+		return err
+	}
+	depth, err := b.inspector.Depth(ctx)
+	if err != nil {
+		return err
+	}
+	e := ending{summary: b.tally.Summary(), problems: verified.Problems, depth: depth, interrupted: stage == stageWork}
+	b.lastWord(&e)
+	b.final = e.status()
+	return nil
 }
 
 // lastWord says in a sentence or two what the exit status says in a number.
-func (s *story) lastWord(e *ending) {
-	sum, left := &e.summary, unfinished(e.depth)
+func (b *books) lastWord(e *ending) {
+	sum, left := &e.summary, e.depth.Unfinished()
 	for _, problem := range e.problems {
-		fmt.Fprintf(s.out, "! queue: %s\n", problem)
+		fmt.Fprintf(b.out, "! queue: %s\n", problem)
 	}
 	switch status := e.status(); {
 	case status == statusBad:
 		for _, finding := range sum.Findings {
-			fmt.Fprintf(s.out, "! %s\n", finding)
+			fmt.Fprintf(b.out, "! %s\n", finding)
 		}
-		fmt.Fprintf(s.out, "FAILED: %d out of order, %d lost, %d doubled, %d refused; queue %s: %d problems, %d events left\n",
-			sum.OutOfOrder, sum.Lost, sum.Doubled, sum.Refused, s.queue, len(e.problems), left)
-	case status == statusInterrupted && s.server.embedded:
-		fmt.Fprintf(s.out, "interrupted: %d events processed; %d more are lost with the embedded Redis\n", sum.Processed, left)
+		fmt.Fprintf(b.out, "FAILED: %d out of order, %d lost, %d doubled, %d refused; queue %s: %d problems, %d events left\n",
+			sum.OutOfOrder, sum.Lost, sum.Doubled, sum.Refused, b.queue, len(e.problems), left)
+	case status == statusInterrupted && b.server.embedded:
+		fmt.Fprintf(b.out, "interrupted: %d events processed; %d more are lost with the embedded Redis\n", sum.Processed, left)
 	case status == statusInterrupted:
-		fmt.Fprintf(s.out, "interrupted: %d events processed, %d wait in queue %s; the same command goes on with them\n",
-			sum.Processed, left, s.queue)
+		fmt.Fprintf(b.out, "interrupted: %d events processed, %d wait in queue %s; the same command goes on with them\n",
+			sum.Processed, left, b.queue)
 	case e.depth.Dead > 0:
-		fmt.Fprintf(s.out, "queue %s verifies clean; %d dead letters are left in it\n", s.queue, e.depth.Dead)
+		fmt.Fprintf(b.out, "queue %s verifies clean; %d dead letters are left in it\n", b.queue, e.depth.Dead)
 	default:
-		fmt.Fprintf(s.out, "queue %s verifies clean and is empty\n", s.queue)
+		fmt.Fprintf(b.out, "queue %s verifies clean and is empty\n", b.queue)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 
+	"go.uber.org/fx"
+
 	"github.com/zqueue/zqueue/examples/quickstart/internal/events"
 )
 
@@ -19,23 +21,28 @@ type input struct {
 	r     io.Reader
 	name  string
 	lines int // 0 if unknown
-	close func()
 }
 
-func openInput(file string, stdin io.Reader) (input, error) {
-	nothing := func() {}
-	switch file {
+// newInput opens a file at the start, not here: a constructor does nothing that must be undone.
+func newInput(lc fx.Lifecycle, o options, std streams) *input {
+	switch o.file {
 	case "":
 		n := bytes.Count(shipped, []byte("\n"))
-		return input{bytes.NewReader(shipped), fmt.Sprintf("a shop's export, %d lines, that ships with this example", n), n, nothing}, nil
+		return &input{bytes.NewReader(shipped), fmt.Sprintf("a shop's export, %d lines, that ships with this example", n), n}
 	case "-":
-		return input{stdin, "stdin", 0, nothing}, nil
+		return &input{std.in, "stdin", 0}
 	}
-	f, err := os.Open(file)
-	if err != nil {
-		return input{}, err
-	}
-	return input{f, file, 0, func() { _ = f.Close() }}, nil
+	in := &input{name: o.file}
+	var file *os.File
+	lc.Append(fx.StartStopHook(
+		func() (err error) {
+			file, err = os.Open(o.file)
+			in.r = file
+			return err
+		},
+		func() { _ = file.Close() },
+	))
+	return in
 }
 
 // line is a line of the input: an event, or why it is none.
@@ -46,7 +53,7 @@ type line struct {
 
 // read yields the lines until the input or ctx ends. Its goroutine may outlive ctx in a read of stdin, which
 // nothing can interrupt; it ends with the program.
-func (in input) read(ctx context.Context) <-chan line {
+func (in *input) read(ctx context.Context) <-chan line {
 	lines := make(chan line, batchSize)
 	go func() {
 		defer close(lines)

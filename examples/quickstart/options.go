@@ -8,6 +8,8 @@ import (
 	"net/url"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/zqueue/zqueue/zqfx"
 )
 
 // options are the command line.
@@ -39,7 +41,8 @@ func parseOptions(args []string, log io.Writer) (options, error) {
 	if err := flags.Parse(args); err != nil {
 		return o, err // flag has printed it
 	}
-	err := o.setRedis(*address)
+	// The queue's name as zqfx would check it, before anything is opened.
+	err := errors.Join(o.setRedis(*address), zqfx.Config{Queues: map[string]zqfx.QueueConfig{o.queue: {}}}.Validate())
 	if flags.NArg() > 0 {
 		err = fmt.Errorf("what is %q? Flags only, please", flags.Arg(0))
 	}

@@ -29,50 +29,79 @@ var shippedLetter = []string{
 func TestProgram(t *testing.T) {
 	t.Parallel()
 	p := build(t)
-	t.Run("embedded", func(t *testing.T) {
-		t.Parallel()
-		r := p.run(t, nil)
-		r.want(t, statusGood, append(shippedLetter, "redis: embedded in this program, so all is lost when it exits",
-			"queue quickstart-orders verifies clean and is empty")...)
-		wantTable(t, r, shippedTable())
-		if !strings.Contains(r.log, "events: 2378 of 2378 (100 %)") {
-			t.Errorf("progress ends otherwise:\n%s", r.log)
-		}
-	})
-	t.Run("real", func(t *testing.T) {
-		t.Parallel()
-		server := zqtest.Redis(t, zqtest.WithConfig("requirepass", "s3cret"))
-		queue := zqtest.Queue(t)
-		r := p.run(t, nil, "-redis", server.URL(), "-queue", queue)
-		r.want(t, statusGood, append(shippedLetter, "xxxxx@"+server.Addr(), "queue "+queue+" verifies clean and is empty")...)
-		wantTable(t, r, shippedTable())
-		if strings.Contains(r.out+r.log, "s3cret") {
-			t.Errorf("the password shows:\n%s%s", r.out, r.log)
-		}
-		wantCounters(t, server, queue, zq.Counters{Enqueued: 2332, Duplicates: 40, Acked: 2332, Failed: 25, Dead: 1, Replayed: 1})
-	})
-	t.Run("twice on one queue", func(t *testing.T) {
-		t.Parallel()
-		server, queue := zqtest.Shared(t), zqtest.Queue(t)
-		p.run(t, nil, "-redis", server.URL(), "-queue", queue).want(t, statusGood)
-		r := p.run(t, nil, "-redis", server.URL(), "-queue", queue)
-		r.want(t, statusGood, "The queue knew all of them from an earlier run", "verifies clean and is empty")
-		wantTable(t, r, map[string]int{
-			"read": 2378, "malformed": 6, "duplicates": 2372, "accepted": 0, "processed": 0, "retried": 0, "dead": 0,
-			"order violations": 0, "lost": 0, "doubled": 0,
+	for name, check := range map[string]func(*testing.T, program){
+		"embedded":                       checkEmbedded,
+		"real":                           checkReal,
+		"twice on one queue":             checkTwice,
+		"stdin":                          checkSmall,
+		"interrupted":                    checkInterrupted,
+		"interrupted twice":              checkImpatient,
+		"drains":                         checkDrains,
+		"gives up":                       checkGivesUp,
+		"killed when only Redis knows":   func(t *testing.T, p program) { checkKilled(t, p, fromSettling(eventID(t, 999))) },
+		"killed when the chain knows":    checkKilledBooked,
+		"the queue has forgotten it all": checkForgotten,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			check(t, p)
 		})
+	}
+}
+
+func checkEmbedded(t *testing.T, p program) {
+	r := p.run(t, nil)
+	r.want(t, statusGood, append(shippedLetter, "redis: embedded in this program, so all is lost when it exits",
+		"while its customer's later events waited\n  attempt 1 of 5: the payment gateway timed out; again in 50ms\n"+
+			"  attempt 2 of 5: the payment gateway timed out; again in 50ms\ndead letter ",
+		"queue quickstart-orders verifies clean and is empty")...)
+	wantTable(t, r, shippedTable())
+	if !strings.Contains(r.log, "events: 2378 of 2378 (100 %)") {
+		t.Errorf("progress ends otherwise:\n%s", r.log)
+	}
+	for text := range strings.Lines(r.log) {
+		if !strings.HasPrefix(text, "events: ") {
+			t.Errorf("in the way of the progress: %s", text)
+		}
+	}
+}
+
+func checkReal(t *testing.T, p program) {
+	server := zqtest.Redis(t, zqtest.WithConfig("requirepass", "s3cret"))
+	queue := zqtest.Queue(t)
+	r := p.run(t, nil, "-redis", server.URL(), "-queue", queue)
+	r.want(t, statusGood, append(shippedLetter, "xxxxx@"+server.Addr(), "queue "+queue+" verifies clean and is empty")...)
+	wantTable(t, r, shippedTable())
+	if strings.Contains(r.out+r.log, "s3cret") {
+		t.Errorf("the password shows:\n%s%s", r.out, r.log)
+	}
+	wantCounters(t, server, queue, zq.Counters{Enqueued: 2332, Duplicates: 40, Acked: 2332, Failed: 25, Dead: 1, Replayed: 1})
+}
+
+func checkTwice(t *testing.T, p program) {
+	server, queue := zqtest.Shared(t), zqtest.Queue(t)
+	p.run(t, nil, "-redis", server.URL(), "-queue", queue).want(t, statusGood)
+	r := p.run(t, nil, "-redis", server.URL(), "-queue", queue)
+	r.want(t, statusGood, "The queue knew all of them from an earlier run", "verifies clean and is empty")
+	wantTable(t, r, map[string]int{
+		"read": 2378, "malformed": 6, "duplicates": 2372, "accepted": 0, "processed": 0, "retried": 0, "dead": 0,
+		"order violations": 0, "lost": 0, "doubled": 0,
 	})
-	t.Run("stdin", func(t *testing.T) {
-		t.Parallel()
-		checkSmall(t, p)
-	})
-	t.Run("interrupted", func(t *testing.T) {
-		t.Parallel()
-		checkInterrupted(t, p)
-	})
-	t.Run("killed", func(t *testing.T) {
-		t.Parallel()
-		checkKilled(t, p)
+}
+
+// checkForgotten runs twice, and the second time the queue takes all events again: their ids' hour is over. The chain
+// knows them for longer.
+func checkForgotten(t *testing.T, p program) {
+	server, queue := zqtest.Shared(t), zqtest.Queue(t)
+	p.run(t, nil, "-redis", server.URL(), "-queue", queue).want(t, statusGood)
+	if n, err := server.Client().Del(t.Context(), "zq:{"+queue+"}:done").Result(); n != 1 || err != nil {
+		t.Fatalf("%d keys, %v", n, err)
+	}
+	r := p.run(t, nil, "-redis", server.URL(), "-queue", queue)
+	r.want(t, statusGood, "verifies clean and is empty")
+	wantTable(t, r, map[string]int{
+		"read": 2378, "malformed": 6, "duplicates": 40, "accepted": 2332, "processed": 0, "skipped": 2332, "retried": 0,
+		"dead": 0, "order violations": 0, "lost": 0, "doubled": 0,
 	})
 }
 
@@ -95,6 +124,7 @@ not JSON
 func checkSmall(t *testing.T, p program) {
 	server, queue := zqtest.Shared(t), zqtest.Queue(t)
 	r := p.run(t, strings.NewReader(small), "-redis", server.URL(), "-queue", queue, "-file", "-")
+	r.want(t, statusGood, "tried again", "attempt 1 of 5: the payment gateway timed out; again in 50ms")
 	r.want(t, statusGood, "input: stdin", "no event: line 5: not JSON", "no event: line 10: field customer is empty",
 		`dead letter "B-1/paid/2"`, "reason    attempts", "attempts  5", `error     "the payment gateway timed out"`,
 		`dead letter "D-1/paid/1"`, `key       "Zoë"`, "an operator adds QQQ", "replayed 1: 1 processed, 0 dead again",

@@ -3,12 +3,17 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"io"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/zqueue/zqueue/examples/quickstart/internal/events"
+	"github.com/zqueue/zqueue/examples/quickstart/internal/progress"
 	"github.com/zqueue/zqueue/examples/quickstart/internal/report"
+	"github.com/zqueue/zqueue/middleware"
 	"github.com/zqueue/zqueue/zqfx/zq"
 )
 
@@ -82,6 +87,7 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
+// The handler and the chain around it decide together. What needs Redis is not in the chain of an embedded one.
 func TestHandler(t *testing.T) {
 	t.Parallel()
 	euros, unknown := events.Money{Minor: 1, Currency: "EUR"}, events.Money{Minor: 1, Currency: "XXX"}
@@ -90,32 +96,78 @@ func TestHandler(t *testing.T) {
 		event   events.Event
 		attempt int
 		want    string         // in the error; empty for none
+		verdict zq.Verdict     // of the error
 		outcome report.Summary // its processed and dead
 	}{
-		{"booked", events.Event{Amount: euros}, 1, "", report.Summary{Processed: 1}},
-		{"timed out", events.Event{Amount: euros, GatewayTimeouts: 2}, 2, "timed out", report.Summary{}},
-		{"booked in the end", events.Event{Amount: euros, GatewayTimeouts: 2}, 3, "", report.Summary{Processed: 1}},
-		{"last attempt", events.Event{Amount: euros, GatewayTimeouts: 99}, maxAttempts, "timed out", report.Summary{Dead: 1}},
-		{"unknown currency", events.Event{Amount: unknown}, 1, "no exchange rate", report.Summary{Dead: 1}},
+		{"booked", events.Event{Amount: euros}, 1, "", zq.Verdict{Action: zq.ActionAck}, report.Summary{Processed: 1}},
+		{
+			"timed out", events.Event{Amount: euros, GatewayTimeouts: 2}, 2, "timed out",
+			zq.Verdict{Action: zq.ActionRetry, After: retryDelay, Asked: true}, report.Summary{},
+		},
+		{
+			"booked in the end", events.Event{Amount: euros, GatewayTimeouts: 2}, 3, "",
+			zq.Verdict{Action: zq.ActionAck}, report.Summary{Processed: 1},
+		},
+		{
+			"last attempt", events.Event{Amount: euros, GatewayTimeouts: 99}, maxAttempts, "timed out",
+			zq.Verdict{Action: zq.ActionDead, Reason: zq.ReasonAttempts}, report.Summary{Dead: 1},
+		},
+		{
+			"unknown currency", events.Event{Amount: unknown}, 1, "no exchange rate",
+			zq.Verdict{Action: zq.ActionDead, Reason: unknownCurrency}, report.Summary{Dead: 1},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			tally, outcomes := report.New(nil), 0
-			s := newShop(tally, func() { outcomes++ })
-			err := s.handle(context.Background(), &zq.Delivery{Attempt: tt.attempt}, tt.event)
+			b, told := openBooks()
+			err := deliver(t, b, newRates(), tt.attempt, tt.event)
 			if (err != nil) != (tt.want != "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("have %v, want %q", err, tt.want)
 			}
-			sum := tally.Summary()
-			if sum.Processed != tt.outcome.Processed || sum.Dead != tt.outcome.Dead || outcomes != sum.Processed+sum.Dead {
+			if have := zq.Explain(err); have != tt.verdict {
+				t.Errorf("have %+v, want %+v", have, tt.verdict)
+			}
+			sum := b.tally.Summary()
+			if outcomes := told(); sum.Processed != tt.outcome.Processed || sum.Dead != tt.outcome.Dead ||
+				outcomes != sum.Processed+sum.Dead {
 				t.Errorf("%d processed, %d dead, %d told", sum.Processed, sum.Dead, outcomes)
 			}
 		})
 	}
-	s := newShop(report.New(nil), func() {})
-	s.addRate("XXX")
-	if err := s.handle(t.Context(), &zq.Delivery{Attempt: 1}, events.Event{Amount: unknown}); err != nil {
+	b, _ := openBooks()
+	r := newRates()
+	r.add("XXX")
+	if err := deliver(t, b, r, 1, events.Event{Amount: unknown}); err != nil {
 		t.Errorf("with a rate: %v", err)
 	}
+}
+
+// openBooks gives books, and how many outcomes their progress has heard of.
+func openBooks() (b *books, told func() int) {
+	var lines strings.Builder
+	b = newBooks("q", io.Discard, io.Discard)
+	b.bar = progress.New(&lines, "events", 0)
+	return b, func() int {
+		b.bar.Finish()
+		n := 0
+		_, _ = fmt.Sscanf(lines.String(), "events: %d", &n) // nothing is written of none
+		return n
+	}
+}
+
+// deliver runs an attempt of an event through the chain and the handler.
+func deliver(t *testing.T, b *books, r *rates, attempt int, e events.Event) error {
+	t.Helper()
+	stack, err := chain(options{}, b).Build(middleware.Env{Queue: "q", Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := OrderEvent.Message(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stack.Chain.Then(OrderEvent.Handle(newShop(r, b).Handle)).Handle(context.Background(), &zq.Delivery{
+		Kind: m.Kind, ContentType: m.ContentType, Body: m.Body, Attempt: attempt, MaxAttempts: maxAttempts,
+	})
 }

@@ -56,12 +56,18 @@ func (r *running) feed(t *testing.T, from, to int) {
 
 func (r *running) expect(t *testing.T, line string) {
 	t.Helper()
+	r.expectAny(t, func(text string) bool { return text == line }, line)
+}
+
+// expectAny waits for a line of stderr that fits.
+func (r *running) expectAny(t *testing.T, fits func(string) bool, what string) {
+	t.Helper()
 	for text := range r.lines {
-		if r.log = append(r.log, text); text == line {
+		if r.log = append(r.log, text); fits(text) {
 			return
 		}
 	}
-	t.Fatalf("the program ended without saying %q:\n%s", line, strings.Join(r.log, "\n"))
+	t.Fatalf("the program ended without saying %q:\n%s", what, strings.Join(r.log, "\n"))
 }
 
 func (r *running) signal(t *testing.T, s os.Signal) {

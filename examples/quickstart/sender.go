@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/zqueue/zqueue/examples/quickstart/internal/events"
@@ -13,13 +12,23 @@ import (
 const (
 	batchSize    = 200
 	batchTimeout = 10 * time.Second
-	maxMalformed = 10 // that are shown
 )
 
-// send puts the events into the queue in the order of the file. It is the only sender, with one call at a time:
-// two calls could overtake each other, and a customer's order is the order of enqueueing.
-func (s *story) send(ctx context.Context) error {
-	defer s.tally.Sent()
+// sender puts the events of the input into the queue.
+type sender struct {
+	producer *zq.Producer
+	in       *input
+	books    *books
+}
+
+func newSender(p *zq.Producer, in *input, b *books) *sender {
+	return &sender{producer: p, in: in, books: b}
+}
+
+// send sends in the order of the file. It is the only one who sends, with one call at a time: two calls could
+// overtake each other, and a customer's order is the order of enqueueing.
+func (s *sender) send(ctx context.Context) error {
+	defer s.books.tally.Sent()
 	lines := s.in.read(ctx)
 	var batch []events.Event
 	for {
@@ -47,7 +56,7 @@ func (s *story) send(ctx context.Context) error {
 }
 
 // enqueue sends a batch and looks at the answer for each of its events.
-func (s *story) enqueue(ctx context.Context, batch []events.Event) error {
+func (s *sender) enqueue(ctx context.Context, batch []events.Event) error {
 	if len(batch) == 0 {
 		return nil
 	}
@@ -59,7 +68,7 @@ func (s *story) enqueue(ctx context.Context, batch []events.Event) error {
 			return err
 		}
 		msgs[i] = m
-		s.tally.Enqueuing(e)
+		s.books.tally.Enqueuing(e)
 	}
 	// An interrupt lets the call under way finish, so that its outcome is known.
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), batchTimeout)
@@ -69,35 +78,17 @@ func (s *story) enqueue(ctx context.Context, batch []events.Event) error {
 		return err
 	}
 	for i, r := range results {
-		s.answered(batch[i], r)
+		s.books.answered(batch[i], r)
 	}
 	return nil
 }
 
-// answered notes what the queue says of one event. What it took is the handlers' business from now on.
-func (s *story) answered(e events.Event, r zq.Result) {
-	switch {
-	case r.Err != nil:
-		s.tally.Refused(e)
-		fmt.Fprintln(s.log, "refused:", r.Err)
-	case r.Duplicate:
-		s.tally.Duplicate(e)
-	default:
-		return
-	}
-	s.bar.Add(1)
-}
-
 // skip passes over a line that is no event; any other error ends the sending.
-func (s *story) skip(err error) error {
+func (s *sender) skip(err error) error {
 	var bad *events.MalformedError
 	if !errors.As(err, &bad) {
 		return err
 	}
-	s.tally.Malformed(bad.Line)
-	s.bar.Add(1)
-	if len(s.malformed) < maxMalformed {
-		s.malformed = append(s.malformed, bad.Error())
-	}
+	s.books.skip(bad)
 	return nil
 }

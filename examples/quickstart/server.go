@@ -3,30 +3,32 @@ package main
 import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
+	"go.uber.org/fx"
 
 	"github.com/zqueue/zqueue/zqfx/zq/zqtest"
 )
 
-// server is the Redis of this run.
+// server is the Redis of this run, for people.
 type server struct {
-	rdb      *redis.Client
 	name     string
 	embedded bool
-	close    func()
 }
 
-func openServer(o options) (server, error) {
+// newServer gives the client that zqfx finds in the graph.
+func newServer(lc fx.Lifecycle, o options) (*server, *redis.Client, error) {
 	logging.Disable() // go-redis would print each failed dial beside the error that we print
 	if o.redis != nil {
 		rdb := redis.NewClient(o.redis)
-		return server{rdb: rdb, name: o.where, close: func() { _ = rdb.Close() }}, nil
+		lc.Append(fx.StopHook(rdb.Close))
+		return &server{name: o.where}, rdb, nil
 	}
 	embedded, err := zqtest.StartEmbedded()
 	if err != nil {
-		return server{}, err
+		return nil, nil, err
 	}
-	return server{
-		rdb: embedded.Client(), embedded: true, close: embedded.Close,
-		name: "embedded in this program, so all is lost when it exits; -redis URL uses a real one",
-	}, nil
+	lc.Append(fx.StopHook(embedded.Close))
+	return &server{
+		name:     "embedded in this program, so all is lost when it exits; -redis URL uses a real one",
+		embedded: true,
+	}, embedded.Client(), nil
 }

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"os"
 	"regexp"
-	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/zqueue/zqueue/examples/quickstart/internal/events"
@@ -52,12 +50,13 @@ func checkInterrupted(t *testing.T, p program) {
 	wantAll(t, look)
 }
 
-// checkKilled lets a run die at the worst moment: Redis has recorded outcomes, the program has not heard of it. The
-// second run has what the first held when the lease is over.
-func checkKilled(t *testing.T, p program) {
+// checkKilled lets a run die when Redis has done what a command asks, and the program has not heard of it. The second
+// run has what the first held when the lease is over.
+func checkKilled(t *testing.T, p program, worst zqtest.Match) map[string]int {
+	t.Helper()
 	server, queue := zqtest.Shared(t), zqtest.Queue(t)
 	proxy := zqtest.Proxy(t, server.Addr())
-	frozen := proxy.HoldReply(fromSecond(eventID(t, 999)))
+	frozen := proxy.HoldReply(worst)
 	first := p.start(t, "-redis", "redis://"+proxy.Addr(), "-queue", queue, "-file", "-")
 	first.feed(t, 0, 2000)
 	zqtest.Wait(t, frozen.Done(), patience)
@@ -66,23 +65,38 @@ func checkKilled(t *testing.T, p program) {
 	frozen.Release()
 	look := inspector(t, server, queue)
 	depth, err := look.Depth(t.Context())
-	if err != nil || unfinished(depth) == 0 {
+	if err != nil || depth.Unfinished() == 0 {
 		t.Errorf("%v, %+v: that was not half way", err, depth)
 	}
 	r := p.run(t, nil, "-redis", server.URL(), "-queue", queue)
 	r.want(t, statusGood, append(shippedLetter, "verifies clean and is empty")...)
 	wantAll(t, look)
+	return r.table(t)
 }
 
-// fromSecond matches all commands from the second that names the event: the first enqueues it, the second records
-// its outcome.
-func fromSecond(id string) zqtest.Match {
-	named := 0
+// checkKilledBooked lets a run die when an event is booked that the queue thinks is still to do.
+func checkKilledBooked(t *testing.T, p program) {
+	if got := checkKilled(t, p, fromBooking(eventID(t, 999))); got["skipped"] == 0 {
+		t.Error("what was booked has been booked again")
+	}
+}
+
+// fromSettling matches all commands from the one that tells the queue an event's outcome: the queue's first about it
+// enqueues it, the second records that.
+func fromSettling(id string) zqtest.Match { return fromSecond(id, false) }
+
+// fromBooking matches all commands from the one that tells the chain that an event is booked: the chain's first about
+// it marks it as running, the second as done. The queue hears of it later.
+func fromBooking(id string) zqtest.Match { return fromSecond(id, true) }
+
+// fromSecond matches all commands from the second that names the event, among those of the chain or of the queue.
+func fromSecond(id string, ofChain bool) zqtest.Match {
+	n := 0
 	return func(cmd []string) bool {
-		if named < 2 && slices.ContainsFunc(cmd, func(word string) bool { return strings.Contains(word, id) }) {
-			named++
+		if n < 2 && named(cmd, id) && named(cmd, chainKeys) == ofChain {
+			n++
 		}
-		return named == 2
+		return n == 2
 	}
 }
 

@@ -12,6 +12,7 @@ const (
 	opStarted op = iota
 	opFailed
 	opDone
+	opSkipped
 	opDead
 	opReplayed
 )
@@ -84,7 +85,7 @@ func judgeOrder(v *verdict, records []*record, steps []step) {
 	}
 }
 
-// decisions says at which step each event was done or dead for the first time.
+// decisions says at which step each event was done, skipped or dead for the first time.
 // Being told of a dead letter may lag behind; then the event's turn ended with its last failed attempt.
 func decisions(steps []step) map[*record]int {
 	decided := make(map[*record]int)
@@ -92,7 +93,7 @@ func decisions(steps []step) map[*record]int {
 	for i, s := range steps {
 		if _, known := decided[s.rec]; !known {
 			switch s.op {
-			case opDone:
+			case opDone, opSkipped:
 				decided[s.rec] = i
 			case opDead:
 				decided[s.rec] = i
@@ -181,6 +182,14 @@ func (r *run) apply(o op) string {
 			return "was done twice"
 		case was.dead:
 			return "was done and is a dead letter"
+		}
+	case opSkipped:
+		r.done = true
+		switch {
+		case was.done:
+			return "was delivered again after it was done"
+		case was.dead:
+			return "was delivered again after it was dead"
 		}
 	case opDead:
 		r.running, r.dead = false, true

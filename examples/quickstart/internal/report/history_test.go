@@ -7,8 +7,8 @@ import (
 	"github.com/zqueue/zqueue/examples/quickstart/internal/events"
 )
 
-// play tells a history to a new tally. "a1" is event 1 of customer a. Words: enq, dup, ref, dead, replay and done
-// as the methods, "try" starts an attempt, "fail" ends it, "run" is try and done.
+// play tells a history to a new tally. "a1" is event 1 of customer a. Words: enq, dup, ref, skip, dead, replay and
+// done as the methods, "try" starts an attempt, "fail" ends it, "run" is try and done.
 func play(t *testing.T, script string) *Tally {
 	t.Helper()
 	tally := New(nil)
@@ -34,6 +34,8 @@ func play(t *testing.T, script string) *Tally {
 				tally.Failed(e)
 			case "done":
 				tally.Done(e)
+			case "skip":
+				tally.Skipped(e)
 			case "dead":
 				tally.Dead(e, "no such currency")
 			case "replay":
@@ -73,6 +75,8 @@ func TestGoodHistories(t *testing.T) {
 		{"left over from an earlier run", "run a1, enq a1 a2, dup a1, run a2", faults{}},
 		{"refused", "enq a1 a2, ref a1, run a2", faults{}},
 		{"a replay comes after later events", "enq a1 a2 a3, run a1, try a2, dead a2, try a3, replay a2, run a2, done a3", faults{}},
+		{"done by an earlier run, which the queue has not heard of", "skip a1, enq a1 a2, dup a1, run a2", faults{}},
+		{"done by an earlier run, which the queue has forgotten", "enq a1 a2, skip a1, run a2", faults{}},
 		{"a replay that dies again", "enq a1, try a1, dead a1, replay a1, try a1, fail a1, try a1, dead a1", faults{}},
 	})
 }
@@ -96,6 +100,9 @@ func TestBadHistories(t *testing.T) {
 		{"two at once", "enq a1, try a1, try a1, done a1, done a1", faults{doubled: 1}},
 		{"two at once, one of them in vain", "enq a1, try a1, try a1, fail a1, done a1", faults{doubled: 1}},
 		{"started again after it was done", "enq a1, run a1, try a1, fail a1", faults{doubled: 1}},
+		{"delivered again after it was done", "enq a1, run a1, skip a1", faults{doubled: 1}},
+		{"delivered again after it was dead", "enq a1, try a1, dead a1, skip a1", faults{doubled: 1}},
+		{"skipped before its turn", "enq a1 a2 a3, skip a2, run a3 a1", faults{order: 1}},
 		{"started again after it was dead", "enq a1, try a1, dead a1, run a1", faults{doubled: 1}},
 		{"done and dead", "enq a1, run a1, dead a1", faults{doubled: 1}},
 		{"a duplicate let in and run", "enq a1 a1, run a1 a1", faults{doubled: 1}},

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// Summary is the outcome of a run. When nothing was lost and nothing left over, Accepted = Processed + Dead.
+// Summary is the outcome of a run. When nothing was lost and nothing left over, Accepted = Processed + Skipped + Dead.
 type Summary struct {
 	Read           int // lines that are not blank
 	Malformed      int
@@ -23,6 +23,7 @@ type Summary struct {
 	Customers      int
 
 	Processed   int // done without a replay
+	Skipped     int // done by an earlier run that the queue had not heard of
 	Retried     int // events that needed more than one attempt
 	ExtraRuns   int // all attempts but the first
 	Dead        int // events that became dead letters, replayed or not
@@ -57,7 +58,7 @@ func (s Summary) PerSecond() float64 {
 	if s.Elapsed <= 0 {
 		return 0
 	}
-	return float64(s.Processed+s.Dead) / s.Elapsed.Seconds()
+	return float64(s.Processed+s.Skipped+s.Dead) / s.Elapsed.Seconds()
 }
 
 // ExitStatus is 1 when an event was lost, doubled, out of order or refused, else 0.
@@ -70,7 +71,7 @@ func (s Summary) ExitStatus() int {
 }
 
 // Table writes one row a number, aligned, and then the findings. Rows that only an unusual run has
-// (refused, left over, replayed) are absent when zero.
+// (refused, left over, skipped, replayed) are absent when zero.
 func (s Summary) Table(w io.Writer) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name string, n int, note string) {
@@ -88,6 +89,7 @@ func (s Summary) Table(w io.Writer) error {
 	row("accepted", s.Accepted, "of "+thousands(s.Customers)+" customers")
 	maybe("left over", s.Left, "from an earlier run")
 	row("processed", s.Processed, "")
+	maybe("skipped", s.Skipped, "done by an earlier run")
 	row("retried", s.Retried, thousands(s.ExtraRuns)+" more attempts")
 	row("dead", s.Dead, "")
 	for _, r := range s.DeadReasons {

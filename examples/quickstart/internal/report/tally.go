@@ -12,8 +12,9 @@ import (
 
 // Tally is told what happens and keeps the history. It is safe for concurrent use.
 //
-// The sender tells Malformed, Enqueuing, Duplicate, Refused and Sent; the handler tells Started and then one of
-// Failed, Done and Dead before it returns, so that the history has no later start before an earlier outcome.
+// The sender tells Malformed, Enqueuing, Duplicate, Refused and Sent; the handler tells Started and then Failed or
+// Done before it returns, and the chain around it tells Skipped or Dead, so that the history has no later start
+// before an earlier outcome.
 type Tally struct {
 	now func() time.Time
 
@@ -34,7 +35,7 @@ type Tally struct {
 type entry struct {
 	record
 	replays int
-	ran     bool
+	came    bool // to a worker, in this run
 	retried bool
 	open    bool // counted in waiting
 	decided bool // has an outcome, of its last replay if there was one
@@ -106,7 +107,7 @@ func (t *Tally) Started(e events.Event, attempt int) {
 	defer t.mu.Unlock()
 	t.begin()
 	en := t.note(opStarted, e)
-	en.ran = true
+	en.came = true
 	if attempt < 2 || en.replays > 0 {
 		return
 	}
@@ -135,6 +136,18 @@ func (t *Tally) Done(e events.Event) {
 		} else {
 			t.sum.Processed++
 		}
+	}
+	t.decide(en)
+}
+
+// Skipped says that the queue delivered the event and that the handler was spared: an earlier run had done it.
+func (t *Tally) Skipped(e events.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	en := t.note(opSkipped, e)
+	en.came = true
+	if !en.decided {
+		t.sum.Skipped++
 	}
 	t.decide(en)
 }
@@ -179,7 +192,7 @@ func (t *Tally) Summary() Summary {
 		switch {
 		case en.accepted > 0:
 			s.Accepted++
-		case en.ran:
+		case en.came:
 			s.Left++
 		}
 	}

@@ -181,6 +181,7 @@ func TestWaitingFollowsTheSendersReplies(t *testing.T) {
 		"enq a1, dead a1, dead a1":      0,
 		"enq a1, dead a1, replay a1":    1,
 		"enq a1, dup a1, dead a1":       0,
+		"enq a1, skip a1":               0,
 		"dead a1, replay a1":            1, // an earlier run's dead letter
 		"enq a1, run a1 a1, dup a1":     0,
 		"enq a1 a2, run a1 a1, try a2 ": 1,
@@ -188,6 +189,20 @@ func TestWaitingFollowsTheSendersReplies(t *testing.T) {
 		if have := play(t, script).Waiting(); have != want {
 			t.Errorf("%s: %d waiting, want %d", script, have, want)
 		}
+	}
+}
+
+func TestSkippedIsAnOutcomeOfItsOwn(t *testing.T) {
+	t.Parallel()
+	s := play(t, "skip l1, enq a1 a2, skip a1, run a2, skip a2").Summary()
+	if s.Skipped != 2 || s.Processed != 1 || s.Left != 1 || s.Lost != 0 || s.Doubled != 1 {
+		t.Errorf("%+v", s)
+	}
+	var out strings.Builder
+	err := s.Table(&out)
+	text := strings.Join(strings.Fields(out.String()), " ")
+	if err != nil || !strings.Contains(text, " skipped 2 done by an earlier run ") {
+		t.Errorf("%v\n%s", err, out.String())
 	}
 }
 
