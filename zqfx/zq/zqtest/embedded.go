@@ -23,7 +23,12 @@ type EmbeddedRedis struct {
 
 	mu      sync.Mutex
 	now     time.Time // zero: the machine's clock
+	expired time.Time // until when expiry has followed it
 	clients []*redis.Client
+
+	stop    sync.Once
+	closing chan struct{}
+	ticking sync.WaitGroup
 }
 
 // Embedded starts an embedded Redis that closes with the test.
@@ -45,10 +50,39 @@ func StartEmbedded() (*EmbeddedRedis, error) {
 	if err := mini.Start(); err != nil {
 		return nil, fmt.Errorf("zqtest: embedded Redis: %w", err)
 	}
-	// Expiry follows the clock, as in Redis; else it would need FastForward,
-	// which leaves TIME behind.
-	mini.ClockTTL(true)
-	return &EmbeddedRedis{mini: mini}, nil
+	e := &EmbeddedRedis{mini: mini, expired: time.Now(), closing: make(chan struct{})}
+	e.ticking.Go(e.expire)
+	return e, nil
+}
+
+// expiryTick is how late an expired key may go, where there are not very many.
+const expiryTick = 20 * time.Millisecond
+
+// expire lets expiry follow the clock until Close, and spends a tenth of the
+// time on that at most. miniredis can do it by itself, and then goes through
+// all keys at each access.
+func (e *EmbeddedRedis) expire() {
+	timer := time.NewTimer(expiryTick)
+	defer timer.Stop()
+	for {
+		select {
+		case <-e.closing:
+			return
+		case began := <-timer.C:
+			e.mu.Lock()
+			e.age()
+			e.mu.Unlock()
+			timer.Reset(max(expiryTick, 9*time.Since(began)))
+		}
+	}
+}
+
+// age shortens what is left to keys by the time that has passed.
+func (e *EmbeddedRedis) age() {
+	if now := e.clock(); now.After(e.expired) {
+		e.mini.FastForward(now.Sub(e.expired))
+		e.expired = now
+	}
 }
 
 // Addr is the host:port to connect to.
@@ -87,12 +121,15 @@ func (e *EmbeddedRedis) Advance(d time.Duration) {
 	defer e.mu.Unlock()
 	e.now = e.clock().Add(d)
 	e.mini.SetTime(e.now)
+	e.age()
 	e.wake()
 }
 
 // Close disconnects all clients and throws the data away. It may be called
 // more than once.
 func (e *EmbeddedRedis) Close() {
+	e.stop.Do(func() { close(e.closing) })
+	e.ticking.Wait()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, rdb := range e.clients {

@@ -3,6 +3,7 @@ package zqtest_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -92,4 +93,22 @@ func ExampleStartEmbedded() {
 	defer e.Close()
 	fmt.Println(e.Client().Ping(context.Background()).Val())
 	// Output: PONG
+}
+
+// Keys expire as time goes by, and many of them do not slow the rest down.
+func TestEmbeddedExpiryFollowsTheClock(t *testing.T) {
+	t.Parallel()
+	rdb := zqtest.Embedded(t).Client()
+	pipe := rdb.Pipeline()
+	for i := range 5_000 {
+		pipe.Set(t.Context(), strconv.Itoa(i), "v", time.Hour)
+	}
+	pipe.Set(t.Context(), "short", "v", 50*time.Millisecond)
+	if _, err := pipe.Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	zqtest.Eventually(t, limit, func() bool { return rdb.Exists(t.Context(), "short").Val() == 0 }, "the short one expires")
+	if n := rdb.DBSize(t.Context()).Val(); n != 5_000 {
+		t.Errorf("%d keys are left", n)
+	}
 }
