@@ -167,7 +167,7 @@ func (d *Delivery) Leave(trace string) {
 // before the handler runs.
 func (d *Delivery) Within(ctx context.Context) {
 	if d.at != nil {
-		d.at.within(d, ctx)
+		d.at.within(ctx, d)
 	}
 }
 

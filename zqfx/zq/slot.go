@@ -29,7 +29,7 @@ func (sl *slot) begin(d *Delivery, u *unit, rest int, cancel context.CancelCause
 }
 
 // within keeps the context for observers, if it is this message that runs.
-func (sl *slot) within(d *Delivery, ctx context.Context) {
+func (sl *slot) within(ctx context.Context, d *Delivery) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	if sl.d != nil && sl.d.member == d.member {
