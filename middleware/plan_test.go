@@ -11,6 +11,7 @@ import (
 
 	"github.com/zqueue/zqueue/middleware"
 	"github.com/zqueue/zqueue/middleware/idempotency"
+	"github.com/zqueue/zqueue/middleware/ratelimit"
 	"github.com/zqueue/zqueue/middleware/retry"
 	"github.com/zqueue/zqueue/middleware/sequence"
 	"github.com/zqueue/zqueue/zqfx/zq"
@@ -26,6 +27,15 @@ func env(t *testing.T) middleware.Env {
 
 func through(next zq.Handler) zq.Handler { return next }
 
+func anyLimit(t *testing.T) ratelimit.Limiter {
+	t.Helper()
+	l, err := ratelimit.Local(10, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
 func TestStandardOrder(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -37,14 +47,21 @@ func TestStandardOrder(t *testing.T) {
 			"recovery tracing metrics logging deadletter retry | inner recovery",
 		},
 		"all, given in any order": {
-			middleware.Standard(middleware.User("b", through), middleware.Idempotency(idempotency.FromID()), middleware.Sequence(),
-				middleware.User("a", through), middleware.Timeout(time.Second), middleware.Tracing(), middleware.InnerRecovery()),
-			"recovery tracing metrics logging deadletter retry timeout sequence idempotency user:b user:a | inner recovery",
+			middleware.Standard(middleware.User("b", through), middleware.RateLimit(10, 1),
+				middleware.Idempotency(idempotency.FromID()), middleware.Sequence(), middleware.User("a", through),
+				middleware.Timeout(time.Second), middleware.Tracing(), middleware.InnerRecovery()),
+			"recovery tracing metrics logging deadletter retry timeout sequence idempotency ratelimit user:b user:a | inner recovery",
 		},
 		"without": {
-			middleware.Standard(middleware.Timeout(time.Second)).Without(middleware.RoleTracing, middleware.RoleMetrics,
-				middleware.RoleInnerRecovery, middleware.RoleRateLimit),
+			middleware.Standard(middleware.Timeout(time.Second), middleware.RateLimit(10, 1)).Without(middleware.RoleTracing,
+				middleware.RoleMetrics, middleware.RoleInnerRecovery, middleware.RoleRateLimit),
 			"recovery logging deadletter retry timeout",
+		},
+		"beside the rate limit": {
+			middleware.Standard(middleware.RateLimitIn(anyLimit(t)), middleware.User("out", through).Before(middleware.RoleRateLimit),
+				middleware.User("in", through).After(middleware.RoleRateLimit), middleware.User("a", through)).
+				Without(middleware.RoleTracing, middleware.RoleMetrics),
+			"recovery logging deadletter retry user:out ratelimit user:in user:a | inner recovery",
 		},
 		"beside": {
 			middleware.Standard(middleware.User("in1", through).After(middleware.RoleRetry),
@@ -99,9 +116,26 @@ func TestFaultsOfPlans(t *testing.T) {
 			middleware.Ordered(middleware.Idempotency(idempotency.FromID()), middleware.Sequence()),
 			[]string{"sequence outside idempotency: a duplicate that idempotency skips must confirm its number too"},
 		},
+		"ratelimit outside all": {
+			middleware.Ordered(middleware.RateLimit(10, 1), middleware.Tracing(), middleware.Metrics(), middleware.Logging(),
+				middleware.DeadLetter(), middleware.Retry(), middleware.Timeout(time.Second), middleware.Sequence(),
+				middleware.Idempotency(idempotency.FromID())),
+			[]string{
+				"tracing outside ratelimit: ", "metrics outside ratelimit: ", "logging outside ratelimit: ",
+				"deadletter outside ratelimit: what they send", "retry outside ratelimit: it decides on their errors",
+				"timeout outside ratelimit: their calls are part",
+				"sequence outside ratelimit: a message that waits for its predecessor must not use up the rate",
+				"idempotency outside ratelimit: a skipped duplicate must not use up the rate",
+			},
+		},
+		"ratelimit inside inner recovery": {
+			middleware.Ordered(middleware.InnerRecovery(), middleware.RateLimitIn(anyLimit(t))),
+			[]string{"ratelimit outside inner recovery: the inner recovery stands next to the handler"},
+		},
 		"twice": {
-			middleware.Standard(middleware.Retry(), middleware.Retry(), middleware.User("a", through), middleware.User("a", through)),
-			[]string{"plan is retry twice", "plan is user:a twice"},
+			middleware.Standard(middleware.Retry(), middleware.Retry(), middleware.User("a", through), middleware.User("a", through),
+				middleware.RateLimit(10, 1), middleware.RateLimitIn(anyLimit(t))),
+			[]string{"plan is retry twice", "plan is user:a twice", "plan is ratelimit twice"},
 		},
 		"zero and nameless": {
 			middleware.Ordered(middleware.Layer{}, middleware.User("", through)),
@@ -179,27 +213,61 @@ func TestPlansAreValues(t *testing.T) {
 	}
 }
 
-// FAULTS B15: an order of tracing, deadletter, retry and idempotency is the one that works, or is refused.
+// FAULTS B15: of the 24 orders of four layers the standard one is taken, and every other is refused, with a line that
+// says why for each pair that stands the wrong way round.
 func TestFaultB15AllOrders(t *testing.T) {
 	t.Parallel()
-	layers := []middleware.Layer{
-		middleware.Tracing(), middleware.DeadLetter(), middleware.Retry(), middleware.Idempotency(idempotency.FromID()),
+	for _, outermost := range []middleware.Layer{middleware.Recovery(), middleware.Tracing()} {
+		layers := []middleware.Layer{
+			outermost, middleware.DeadLetter(), middleware.Retry(), middleware.Idempotency(idempotency.FromID()),
+		}
+		standard := middleware.Standard(layers...).Without(middleware.RoleMetrics, middleware.RoleLogging,
+			middleware.RoleInnerRecovery).Names()
+		standard = slices.DeleteFunc(standard, func(name string) bool {
+			return (name == "recovery" || name == "tracing") && name != outermost.Name()
+		})
+		tried, taken := 0, 0
+		permute(layers, func(order []middleware.Layer) {
+			tried++
+			p := middleware.Ordered(order...)
+			_, err := p.Build(env(t))
+			if err == nil {
+				taken++
+				if !slices.Equal(p.Names(), standard) {
+					t.Errorf("%v is taken", p.Names())
+				}
+				return
+			}
+			reasonForEachPair(t, p.Names(), standard, err)
+		})
+		if tried != 24 || taken != 1 {
+			t.Errorf("%d orders tried, %d taken", tried, taken)
+		}
 	}
-	tried, taken := 0, 0
-	permute(layers, func(order []middleware.Layer) {
-		tried++
-		p := middleware.Ordered(order...)
-		_, err := p.Build(env(t))
-		standard := slices.Equal(p.Names(), []string{"tracing", "deadletter", "retry", "idempotency"})
-		if standard != (err == nil) {
-			t.Errorf("%v: %v", p.Names(), err)
+}
+
+// reasonForEachPair expects one line for each pair that stands the wrong way round, and no other.
+func reasonForEachPair(t *testing.T, order, standard []string, err error) {
+	t.Helper()
+	lines := strings.Split(err.Error(), "\n")
+	for i, inner := range order {
+		for _, outer := range order[i+1:] {
+			if slices.Index(standard, outer) > slices.Index(standard, inner) {
+				continue
+			}
+			at := slices.IndexFunc(lines, func(line string) bool {
+				_, why, ok := strings.Cut(line, "want "+outer+" outside "+inner+": ")
+				return ok && len(why) > 10
+			})
+			if at < 0 {
+				t.Errorf("%v: no reason why %s stands outside %s in\n%v", order, outer, inner, err)
+				continue
+			}
+			lines = slices.Delete(lines, at, at+1)
 		}
-		if err == nil {
-			taken++
-		}
-	})
-	if tried != 24 || taken != 1 {
-		t.Errorf("%d orders tried, %d taken", tried, taken)
+	}
+	if len(lines) > 0 {
+		t.Errorf("%v: also told %q", order, lines)
 	}
 }
 

@@ -16,9 +16,9 @@ import (
 
 // Env is what a plan is built with, for one queue. A layer's own options come before it.
 type Env struct {
-	// Queue names the queue. Sequence and idempotency need it.
+	// Queue names the queue. Sequence, RateLimit and the watch of Metrics need it.
 	Queue string
-	// Redis holds what layers keep. Sequence needs it, and idempotency unless it has a store of its own.
+	// Redis holds what layers keep. Sequence, Idempotency and RateLimit need it.
 	Redis redis.UniversalClient
 	// TracerProvider and MeterProvider are the global ones unless set.
 	TracerProvider trace.TracerProvider

@@ -2,17 +2,21 @@ package ratelimit
 
 import (
 	"hash/fnv"
+	"slices"
 	"time"
 
 	"golang.org/x/time/rate"
 )
+
+// lineSpare is how many used slots may stay in a line beside as many as there are others.
+const lineSpare = 64
 
 // bucket is one name of a LocalLimiter, which guards it.
 type bucket struct {
 	name string
 	rate *rate.Limiter
 	due  map[string]time.Time // slots by message
-	line []slot               // the same in their order, used ones too
+	line []slot               // the same in their order, and some that are used
 	over time.Time            // the slot that the last one behind the line can expect
 }
 
@@ -30,16 +34,39 @@ func (b *bucket) book(id string, at time.Time) {
 func (b *bucket) forget(before time.Time) (unused int) {
 	n := 0
 	for n < len(b.line) && b.line[n].at.Before(before) {
-		if at, ok := b.due[b.line[n].id]; ok && at.Equal(b.line[n].at) {
+		if b.holds(b.line[n]) {
 			delete(b.due, b.line[n].id)
 			unused++
 		}
 		n++
 	}
-	if b.line = b.line[n:]; len(b.line) == 0 {
-		b.line = nil // and what was in front of it
+	if n > 0 {
+		b.line = b.line[n:]
+		b.shrink()
 	}
 	return unused
+}
+
+// release takes a message's slot off the books.
+func (b *bucket) release(id string) {
+	delete(b.due, id)
+	b.shrink()
+}
+
+func (b *bucket) holds(s slot) bool {
+	at, ok := b.due[s.id]
+	return ok && at.Equal(s.at)
+}
+
+// shrink keeps what is remembered in proportion to the slots that are still to be used. A map keeps the room that it
+// once needed, so an empty one makes place for a new one.
+func (b *bucket) shrink() {
+	switch {
+	case len(b.due) == 0:
+		b.due, b.line = map[string]time.Time{}, nil
+	case len(b.line) > 2*len(b.due)+lineSpare:
+		b.line = slices.DeleteFunc(b.line, func(s slot) bool { return !b.holds(s) })
+	}
 }
 
 // behind gives a message the wait that brings it back when the line ahead of it is about half worked off. at is the

@@ -19,7 +19,8 @@ const (
 	forgetMost      = 4       // names that nobody asks for, at each new one
 )
 
-// LocalLimiter is a Limiter in this process's memory. It is safe for concurrent use.
+// LocalLimiter is a Limiter in this process's memory. It is safe for concurrent use. It gives away 200,000 slots of all
+// names together at most; who finds none is told to come back as from behind a full Line.
 type LocalLimiter struct {
 	cfg localConfig
 
@@ -82,12 +83,16 @@ func (l *LocalLimiter) Reserve(_ context.Context, name, id string) (time.Duratio
 	b := l.bucket(name, now)
 	l.slots -= b.forget(now.Add(-l.cfg.kept()))
 	if due, ok := b.due[id]; ok {
-		if wait := due.Sub(now); wait > 0 {
+		wait := due.Sub(now)
+		if wait > 0 && wait <= l.cfg.horizon() {
 			return wait, nil // it is early
 		}
-		delete(b.due, id)
+		b.release(id)
 		l.slots--
-		return 0, nil
+		if wait <= 0 {
+			return 0, nil
+		}
+		// The clock went back: this one pays again.
 	}
 	r := b.rate.ReserveN(now, 1)
 	wait := r.DelayFrom(now).Round(time.Microsecond) // sums of fractions end a little beside the whole

@@ -55,14 +55,16 @@ func FailOpen() Option { return option(func(c *config) { c.closed = false }) }
 // FailClosed postpones messages while the limiter is out of reach, for 1 to 30 seconds each time.
 func FailClosed() Option { return option(func(c *config) { c.closed = true }) }
 
-// Timeout bounds one question to the limiter: 1 ms to MaxTimeout, DefaultTimeout unless set.
+// Timeout bounds one question to the limiter: 1 ms to MaxTimeout, DefaultTimeout unless set. Keep it below what bounds
+// the whole run: a run that ends first says nothing about the limiter, and has failed.
 func Timeout(d time.Duration) Option { return option(func(c *config) { c.timeout = d }) }
 
 // OnLimiter is told once when the limiter goes out of reach, with the error, and once with nil when it answers again.
 // It must be quick and safe for concurrent use; a panic is caught and logged once.
 func OnLimiter(f func(err error)) Option { return option(func(c *config) { c.tell = f }) }
 
-// Logger gets changes of the limiter's state; slog.Default unless set. Never names or keys.
+// Logger gets changes of the limiter's state, and how many messages passed by it meanwhile; slog.Default unless set.
+// Never names or keys.
 func Logger(l *slog.Logger) Option { return option(func(c *config) { c.logger = l }) }
 
 func newConfig(l Limiter, opts []Option) (*config, error) {
@@ -76,7 +78,7 @@ func newConfig(l Limiter, opts []Option) (*config, error) {
 		c.logger = slog.Default()
 	}
 	var faults []error
-	if l == nil {
+	if missing(l) {
 		faults = append(faults, invalid("ratelimit limiter", "nil", "a Limiter"))
 	}
 	if c.name == nil {
@@ -89,6 +91,19 @@ func newConfig(l Limiter, opts []Option) (*config, error) {
 		faults = append(faults, invalid("ratelimit.Timeout", c.timeout, fmt.Sprintf("%s to %s", time.Millisecond, MaxTimeout)))
 	}
 	return c, errors.Join(faults...)
+}
+
+// missing is true of what Local and Shared return with an error as well.
+func missing(l Limiter) bool {
+	switch l := l.(type) {
+	case nil:
+		return true
+	case *LocalLimiter:
+		return l == nil
+	case *SharedLimiter:
+		return l == nil
+	}
+	return false
 }
 
 // question bounds how long the limiter may take.

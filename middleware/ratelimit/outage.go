@@ -25,6 +25,7 @@ type outage struct {
 	down        bool
 	asking      bool // while down: a message is finding out
 	since, last time.Time
+	passed      int64 // messages since then that went by unasked
 	panicked    bool
 }
 
@@ -48,7 +49,7 @@ func (o *outage) failed(err error, closed bool) {
 	first := !o.down
 	o.last, o.asking = o.now(), false
 	if first {
-		o.down, o.since = true, o.last
+		o.down, o.since, o.passed = true, o.last, 0
 	}
 	o.mu.Unlock()
 	if !first {
@@ -76,17 +77,19 @@ func (o *outage) answered() {
 	if back {
 		o.down, o.asking = false, false
 	}
+	lasted, passed := o.now().Sub(o.since), o.passed
 	o.mu.Unlock()
 	if back {
-		o.logger.Info("ratelimit: the limiter answers again")
+		o.logger.Info("ratelimit: the limiter answers again", "after", lasted, "messages", passed)
 		o.hook(nil)
 	}
 }
 
-// pause is how long to put a message off: between half of as long as the outage has lasted and all of it, so that
-// messages do not come back in step, within 1 to 30 seconds.
-func (o *outage) pause() time.Duration {
+// pass counts a message that goes by the limiter, and is how long to put it off if it may not run: between half of as
+// long as the outage has lasted and all of it, so that messages do not come back in step, within 1 to 30 seconds.
+func (o *outage) pass() time.Duration {
 	o.mu.Lock()
+	o.passed++
 	lasted := o.now().Sub(o.since)
 	o.mu.Unlock()
 	full := min(max(lasted, 2*pauseLeast), pauseMost)

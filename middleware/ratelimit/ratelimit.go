@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/zqueue/zqueue/zqfx/zq"
@@ -35,9 +36,9 @@ type gate struct {
 
 // wait is nil if the message may run, and else what puts it off.
 func (g *gate) wait(ctx context.Context, d *zq.Delivery) error {
-	name := g.name(d)
-	if name == "" {
-		return nil
+	name, err := g.named(d)
+	if name == "" || err != nil {
+		return err
 	}
 	if !g.outage.ask() {
 		return g.unasked()
@@ -58,10 +59,21 @@ func (g *gate) wait(ctx context.Context, d *zq.Delivery) error {
 	return nil
 }
 
+// named is the name of a message's rate. A panic becomes an error, so that the layers outside see a failed run.
+func (g *gate) named(d *zq.Delivery) (name string, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &zq.PanicError{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	return g.name(d), nil
+}
+
 // unasked is what happens to a message while the limiter is out of reach.
 func (g *gate) unasked() error {
+	pause := g.outage.pass()
 	if g.closed {
-		return zq.Postpone(g.outage.pause())
+		return zq.Postpone(pause)
 	}
 	return nil
 }

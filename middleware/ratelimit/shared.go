@@ -40,7 +40,9 @@ var scopePattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 // scope should give the same limit; while they do not, as during a deployment, each slot is an interval of its giver's.
 // Shared lists all that is wrong with its arguments, as *zq.InvalidError, and does no I/O. Needs Redis 6.2 or newer,
 // alone or a Cluster.
-func Shared(rdb redis.UniversalClient, scope string, limit float64, burst int, opts ...SharedOption) (*SharedLimiter, error) {
+func Shared(
+	rdb redis.UniversalClient, scope string, limit float64, burst int, opts ...SharedOption,
+) (*SharedLimiter, error) {
 	c := sharedConfig{pace: newPace(limit, burst)}
 	for _, o := range opts {
 		if o != nil {

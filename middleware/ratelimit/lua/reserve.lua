@@ -16,6 +16,12 @@ local types = { kind(KEYS[1]), kind(KEYS[2]) }
 if (types[1] ~= 'none' and types[1] ~= 'hash') or (types[2] ~= 'none' and types[2] ~= 'zset') then
   return redis.error_reply('ZQTYPE a key of the rate limit holds something else')
 end
+-- A stored time, at most this much; what is none counts as long ago.
+local function stored(text, most)
+  local n = tonumber(text or '')
+  if not n or n ~= n then return 0 end
+  return math.min(n, most)
+end
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 local id, interval, tolerance = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -30,12 +36,12 @@ end
 
 -- What stands farther ahead than it can was written by another clock, before a failover, or under another limit.
 local held = redis.call('HMGET', KEYS[1], 'tat', 'over')
-local tat = math.min(math.max(tonumber(held[1] or '') or 0, now), now + tolerance + horizon + interval)
-local over = tonumber(held[2] or '') or 0
+local tat = math.max(stored(held[1], now + tolerance + horizon + interval), now)
+local over = math.max(stored(held[2], now + longest + horizon), 0)
 local at = tat - tolerance
 local code, wait, last = 0, 0, tat + interval
 if at > now + horizon then
-  over = math.min(math.max(over, at), now + longest + horizon)
+  over = math.max(over, at)
   code, wait = 2, math.max(over - now - math.floor(horizon / 2), 1)
   over, last = over + interval, tat
 elseif at > now then
