@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"context"
 	"crypto/sha256"
+	_ "embed"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -11,7 +12,13 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/zqueue/zqueue/middleware/internal/groupcommit"
+	"github.com/zqueue/zqueue/middleware/internal/luascript"
 )
+
+//go:embed lua/reserve.lua
+var reserveText string
 
 // SharedLimiter is a Limiter in Redis, for all processes that use the same scope. It is safe for concurrent use;
 // concurrent calls share round trips. It uses the client that it was given, with that client's timeouts, and does not
@@ -20,9 +27,9 @@ type SharedLimiter struct {
 	rdb    redis.UniversalClient
 	cfg    sharedConfig
 	prefix string
-	script script
+	script luascript.Script
 	args   []any // the pace, for the script
-	batch  *batch
+	asked  groupcommit.Group[call, answer]
 }
 
 type sharedConfig struct{ pace }
@@ -59,25 +66,37 @@ func Shared(
 	if fault != nil {
 		return nil, fault
 	}
-	l := &SharedLimiter{rdb: rdb, cfg: c, prefix: "zq:{rate/" + scope + "/", script: newScript(reserveText)}
+	l := &SharedLimiter{rdb: rdb, cfg: c, prefix: "zq:{rate/" + scope + "/", script: luascript.New(reserveText)}
 	for _, d := range []time.Duration{c.interval(), c.tolerance(), c.horizon(), c.kept(), c.longest()} {
 		l.args = append(l.args, d.Microseconds())
 	}
-	l.batch = &batch{send: l.send}
+	l.asked.Name, l.asked.Send = "ratelimit", l.send
 	return l, nil
 }
 
 // Reserve is Limiter's. When ctx ends first, it returns the cause, and a slot may be given away all the same; to ask
 // again for the same message finds it. What was told to run at once and is asked again has to pay again.
 func (l *SharedLimiter) Reserve(ctx context.Context, name, id string) (time.Duration, error) {
-	a := l.batch.join(ctx, call{name: name, id: id})
-	if a.err != nil {
-		return 0, a.err
+	a, err := l.asked.Join(ctx, call{name: name, id: id})
+	if err == nil {
+		err = a.err
+	}
+	if err != nil {
+		return 0, err
 	}
 	if a.code == codeFar {
 		return spread(a.wait, l.cfg.longest(), id), nil
 	}
 	return a.wait, nil
+}
+
+// call asks for a message's leave under a name.
+type call struct{ name, id string }
+
+type answer struct {
+	code int64
+	wait time.Duration
+	err  error
 }
 
 // Codes of the script's reply: 0 is leave to run at once.
@@ -88,13 +107,13 @@ const (
 
 // send asks for all calls in one round trip.
 func (l *SharedLimiter) send(ctx context.Context, calls []call) []answer {
-	list := make([]scriptCall, len(calls))
+	list := make([]luascript.Call, len(calls))
 	for i, c := range calls {
 		sum := sha256.Sum256([]byte(c.id)) // ids may be long, and this is what every slot takes
-		list[i] = scriptCall{keys: l.keys(c.name), args: append([]any{string(sum[:16])}, l.args...)}
+		list[i] = luascript.Call{Keys: l.keys(c.name), Args: append([]any{string(sum[:16])}, l.args...)}
 	}
 	answers := make([]answer, len(calls))
-	for i, cmd := range l.script.run(ctx, l.rdb, list) {
+	for i, cmd := range l.script.Run(ctx, l.rdb, list) {
 		answers[i] = read(cmd)
 	}
 	return answers

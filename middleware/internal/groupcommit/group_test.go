@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/zqueue/zqueue/middleware/internal/groupcommit"
 )
@@ -15,11 +17,12 @@ import (
 // gate makes calls that wait to be let through. The answer to a call is the call.
 type gate struct {
 	sizes []int
+	sent  []string
 	open  chan struct{}
 }
 
 func (g *gate) send(_ context.Context, calls []string) []string {
-	g.sizes = append(g.sizes, len(calls))
+	g.sizes, g.sent = append(g.sizes, len(calls)), append(g.sent, calls...)
 	<-g.open
 	return slices.Clone(calls)
 }
@@ -60,9 +63,9 @@ func TestStepsTakeWhoWaits(t *testing.T) {
 		synctest.Wait()
 		go join(leaving, "leaves")
 		for i := range groupcommit.MaxCalls + 10 {
-			go join(t.Context(), strings.Repeat("x", i))
+			go join(t.Context(), strconv.Itoa(i))
+			synctest.Wait()
 		}
-		synctest.Wait()
 		leave(errLeft)
 		synctest.Wait()
 		if n := g.Waiting(); n != groupcommit.MaxCalls+10 {
@@ -70,6 +73,11 @@ func TestStepsTakeWhoWaits(t *testing.T) {
 		}
 		x.pass(3)
 		x.want(t, 1, groupcommit.MaxCalls, 10)
+		for i, q := range x.sent[1:] {
+			if q != strconv.Itoa(i) {
+				t.Fatalf("call %s was sent in place %d", q, i)
+			}
+		}
 		join(leaving, "came too late")
 		x.want(t)
 	})
@@ -117,6 +125,22 @@ func TestLeavingOnTheWay(t *testing.T) {
 		x.pass(2)
 		group.Wait()
 		x.want(t, 1, 1)
+	})
+}
+
+// A step has an end, if its Send obeys the context.
+func TestStepsEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := &groupcommit.Group[string, error]{Send: func(ctx context.Context, _ []string) []error {
+			<-ctx.Done()
+			return []error{ctx.Err()}
+		}}
+		began := time.Now()
+		a, err := g.Join(t.Context(), "hangs")
+		if !errors.Is(a, context.DeadlineExceeded) || err != nil || time.Since(began) != groupcommit.Timeout {
+			t.Errorf("%v, %v after %s", a, err, time.Since(began))
+		}
 	})
 }
 
