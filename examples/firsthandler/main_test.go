@@ -2,6 +2,8 @@ package main
 
 import (
 	"os"
+	"os/signal"
+	"syscall"
 	"testing"
 	"time"
 
@@ -12,17 +14,30 @@ import (
 	"github.com/zqueue/zqueue/zqfx/zqfxtest"
 )
 
+const limit = 30 * time.Second
+
 func TestMain(m *testing.M) {
-	zqtest.RegisterChild("firsthandler", main)
+	zqtest.RegisterChild("firsthandler", func() {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM) // fx hears it only once the start is over
+		main()
+	})
 	os.Exit(zqtest.Main(m))
 }
 
 func TestShips(t *testing.T) {
 	t.Parallel()
 	p := zqtest.Child(t, "firsthandler", "ZQ_REDIS_URL="+zqtest.Redis(t).URL())
-	p.Expect("shipped o-1", 30*time.Second)
-	p.Terminate()
-	if code := p.Wait(30 * time.Second); code != 0 {
+	p.Expect("shipped o-1", limit)
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for running := true; running; {
+		p.Terminate()
+		select {
+		case _, running = <-p.Lines():
+		case <-again.C:
+		}
+	}
+	if code := p.Wait(limit); code != 0 {
 		t.Errorf("exit code %d, want 0", code)
 	}
 }
