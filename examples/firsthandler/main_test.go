@@ -30,7 +30,11 @@ func TestShips(t *testing.T) {
 	p.Expect("shipped o-1", limit)
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
-	for running := true; running; {
+	running := true
+	for range int(limit / (50 * time.Millisecond)) {
+		if !running {
+			break
+		}
 		p.Terminate()
 		select {
 		case _, running = <-p.Lines():
