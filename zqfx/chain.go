@@ -61,9 +61,21 @@ func (d *chainDecl) String() string {
 	return fmt.Sprintf("Chain(…, ForQueue(%q))", d.queue)
 }
 
+// fault is what is wrong with the chain that was built for a queue.
+func (d *chainDecl) fault(queue string, err error) error {
+	err = fmt.Errorf("chain of queue %q: %w", queue, err)
+	if d.at == "" {
+		return fmt.Errorf("zqfx: %w", err) // nobody declared it: the standard chain
+	}
+	return d.at.fault(d.String(), err)
+}
+
 // Chain sets the chain around the handlers of the instance's queues, or of one queue. It is one value, for its
 // order matters, and the order of values that several parts of an application provide is not defined. Two chains
-// for the same queues are an error. Without any the chain is middleware.Standard().
+// for the same queues are an error, and so is one whose method Validate() error, if it has one, finds a fault, as
+// that of middleware.Plan does. Without any the chain is middleware.Standard().
+//
+// It is also the way to wrap all handlers, with a middleware.User layer: fx.Decorate does not reach them.
 func Chain(b Builder, opts ...ChainOption) fx.Option {
 	var c chainConfig
 	for _, o := range opts {
@@ -71,16 +83,27 @@ func Chain(b Builder, opts ...ChainOption) fx.Option {
 	}
 	d := chainDecl{builder: b, queue: c.queue, at: callerOrigin()}
 	var faults []fx.Option
-	if isNil(b) {
-		if _, plain := b.(plainChain); !plain { // an empty chain is one
-			faults = append(faults, fx.Error(d.at.fault(d.String(), invalid("chain", "nil", "a Builder, such as middleware.Standard()"))))
+	for _, err := range []error{builderFault(b), c.instance.fault()} {
+		if err != nil {
+			faults = append(faults, fx.Error(d.at.fault(d.String(), err)))
 		}
-	}
-	if err := c.instance.fault(); err != nil {
-		faults = append(faults, fx.Error(d.at.fault(d.String(), err)))
 	}
 	if len(faults) > 0 {
 		return fx.Options(faults...)
 	}
-	return declare(c.instance, groupChains, d)
+	return declare(c.instance, groupChains, d, d.at.fault(d.String(), errNoModule(c.instance)))
+}
+
+// builderFault is what shows of a chain before it is built, as the order of a middleware.Plan does.
+func builderFault(b Builder) error {
+	if _, plain := b.(plainChain); plain {
+		return nil // an empty chain is one
+	}
+	if isNil(b) {
+		return invalid("chain", "nil", "a Builder, such as middleware.Standard()")
+	}
+	if p, ok := b.(interface{ Validate() error }); ok {
+		return p.Validate()
+	}
+	return nil
 }

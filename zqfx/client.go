@@ -23,7 +23,9 @@ type offers struct {
 // pick gives the one that is there; nil if there is none.
 func (o offers) pick() (redis.UniversalClient, error) {
 	switch {
-	case !isNil(o.universal):
+	case o.universal != nil && isNil(o.universal):
+		return nil, invalid("redis client", fmt.Sprintf("a redis.UniversalClient that holds a nil %T", o.universal), "a client, or none")
+	case o.universal != nil:
 		return o.universal, nil
 	case o.client != nil && o.cluster != nil:
 		return nil, invalid("redis client", "both a *redis.Client and a *redis.ClusterClient",

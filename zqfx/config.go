@@ -67,11 +67,27 @@ func (c Config) Validate() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Queues)) {
 		s := settings{QueueConfig: c.Queues[name]}
-		if err := errors.Join(queueFault(name), s.validate()); err != nil {
+		for _, err := range leaves(errors.Join(queueFault(name), s.validate())) {
 			faults = append(faults, fmt.Errorf("config.Queues[%q]: %w", name, err))
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// leaves are the errors that were joined, for a line each.
+func leaves(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	switch {
+	case err == nil:
+		return nil
+	case !ok:
+		return []error{err}
+	}
+	var all []error
+	for _, e := range joined.Unwrap() {
+		all = append(all, leaves(e)...)
+	}
+	return all
 }
 
 // consumes is Consume with its default.
@@ -84,16 +100,8 @@ func (c Config) shutdownTimeout() time.Duration {
 	return c.ShutdownTimeout
 }
 
-// masked is the configuration without its secrets. It is a type of its own, so that printing it ends.
-type masked Config
-
-func (c Config) masked() masked {
-	c.RedisURL = maskURL(c.RedisURL)
-	return masked(c)
-}
-
 // String is the configuration without its secrets.
-func (c Config) String() string { return fmt.Sprintf("%+v", c.masked()) }
+func (c Config) String() string { return c.LogValue().String() }
 
 // GoString is String: %#v masks too.
 func (c Config) GoString() string { return c.String() }
@@ -106,6 +114,14 @@ func (c Config) LogValue() slog.Value {
 		slog.Duration("shutdown_timeout", c.shutdownTimeout()),
 		slog.Duration("shutdown_reserve", c.ShutdownReserve),
 		slog.String("on_fatal", c.OnFatal),
-		slog.Any("queues", c.Queues),
+		slog.Attr{Key: "queues", Value: c.logQueues()},
 	)
+}
+
+func (c Config) logQueues() slog.Value {
+	var all []slog.Attr
+	for _, name := range slices.Sorted(maps.Keys(c.Queues)) {
+		all = append(all, slog.Attr{Key: name, Value: c.Queues[name].LogValue()})
+	}
+	return slog.GroupValue(all...)
 }

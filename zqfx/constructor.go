@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+
+	"go.uber.org/fx"
 )
 
 // shape is what a handler's constructor has to give: something with a method, or a function.
@@ -33,7 +35,11 @@ func (s shape) resultOf(constructor any) (reflect.Type, error) {
 	}
 	t := reflect.TypeOf(constructor)
 	if t.Kind() != reflect.Func {
-		return nil, invalid("constructor", "a "+t.String(), s.want())
+		value := "a " + t.String()
+		if t == reflect.TypeOf(fx.Annotate(nil)) {
+			value += " (tags of dependencies go into an fx.In struct)"
+		}
+		return nil, invalid("constructor", value, s.want())
 	}
 	name := runtime.FuncForPC(reflect.ValueOf(constructor).Pointer()).Name()
 	good := t.NumOut() == 1 || t.NumOut() == 2 && t.Out(1) == reflect.TypeFor[error]()

@@ -11,7 +11,7 @@ import (
 // checkEviction warns of a Redis that may drop a queue's keys when its memory is full. Where it may not be asked,
 // or does not know the question, that is no more than a line for who debugs.
 func checkEviction(ctx context.Context, rdb redis.UniversalClient, log *slog.Logger) {
-	policy, err := evictionPolicy(ctx, rdb)
+	policy, err := ask(ctx, func(ctx context.Context) (string, error) { return evictionPolicy(ctx, rdb) })
 	switch {
 	case err != nil:
 		log.Debug("zqfx: cannot ask for the eviction policy", "error", err)

@@ -3,7 +3,8 @@ package zqfx
 import (
 	"fmt"
 	"log/slog"
-	"sync"
+	"runtime/debug"
+	"sync/atomic"
 
 	"go.uber.org/fx"
 )
@@ -46,7 +47,7 @@ type fatal struct {
 	policy     FatalPolicy
 	shutdowner fx.Shutdowner
 	log        *slog.Logger
-	once       sync.Once
+	asked      atomic.Bool // the application was asked to end
 }
 
 func newFatal(m *module, c Config, log *slog.Logger) *fatal {
@@ -68,13 +69,11 @@ func (f *fatal) ended(queue string, err error) {
 		if err := guard("OnFatal", func() error { f.policy.fn(queue, err); return nil }); err != nil {
 			f.log.Error("zqfx: OnFatal failed", "queue", queue, "error", err)
 		}
-	case f.policy.word != onFatalDegrade:
-		f.once.Do(func() {
-			// It fails when somebody else is shutting down already.
-			if err := f.shutdowner.Shutdown(fx.ExitCode(ExitFatal)); err != nil {
-				f.log.Debug("zqfx: shutdown was under way", "error", err)
-			}
-		})
+	case f.policy.word != onFatalDegrade && f.asked.CompareAndSwap(false, true):
+		// It fails when somebody else is shutting down already.
+		if err := f.shutdowner.Shutdown(fx.ExitCode(ExitFatal)); err != nil {
+			f.log.Debug("zqfx: shutdown was under way", "error", err)
+		}
 	}
 }
 
@@ -82,7 +81,7 @@ func (f *fatal) ended(queue string, err error) {
 func guard(what string, fn func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("zqfx: %s panicked: %v", what, p)
+			err = fmt.Errorf("zqfx: %s panicked: %v\n%s", what, p, debug.Stack())
 		}
 	}()
 	return fn()

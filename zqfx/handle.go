@@ -135,7 +135,8 @@ func register(d *handlerDecl, opts []HandleOption, provide func(instance) fx.Opt
 	if len(faults) > 0 {
 		return fx.Options(faults...)
 	}
-	return fx.Module("zqfx."+d.String(), declare(c.instance, groupHandlers, d), provide(c.instance))
+	orphan := d.at.fault(d.String(), errNoModule(c.instance))
+	return fx.Module("zqfx."+d.String(), declare(c.instance, groupHandlers, d, orphan), provide(c.instance))
 }
 
 // kindNames are the name and aliases of a kind.

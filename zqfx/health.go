@@ -16,8 +16,8 @@ import (
 // ErrNotReady is behind each error of Health.Check.
 var ErrNotReady = errors.New("zqfx: not ready")
 
-// pingTime bounds the question to Redis of a process that consumes nothing.
-const pingTime = time.Second
+// askTime bounds a question to Redis that goes through the application's client.
+const askTime = time.Second
 
 // Health says whether an instance works, for a readiness probe. It is safe for concurrent use.
 type Health struct {
@@ -56,6 +56,14 @@ type QueueStatus struct {
 	Stats   zq.ConsumerStats
 }
 
+// describe is the state, with the trouble if there is any.
+func (s *QueueStatus) describe() string {
+	if len(s.Trouble) == 0 {
+		return s.State
+	}
+	return s.State + ": " + strings.Join(s.Trouble, ", ")
+}
+
 // Check is nil when the instance is ready: started, not stopping, and each of its consumers works. A paused queue
 // is ready: somebody meant it. Where nothing is consumed Redis is asked, for a second at most and as ctx
 // allows; elsewhere the consumers' own calls tell, and ctx is not needed. Errors are ErrNotReady.
@@ -72,7 +80,7 @@ func (h *Health) Check(ctx context.Context) error {
 	var faults []error
 	for _, s := range w.status() {
 		if s.State == "degraded" || s.State == "stopped" || s.State == "new" {
-			faults = append(faults, fmt.Errorf("%w: queue %s is %s: %s", ErrNotReady, s.Queue, s.State, strings.Join(s.Trouble, ", ")))
+			faults = append(faults, fmt.Errorf("%w: queue %s is %s", ErrNotReady, s.Queue, s.describe()))
 		}
 	}
 	return errors.Join(faults...)
@@ -90,21 +98,34 @@ func (h *Health) Status() []QueueStatus {
 }
 
 func (h *Health) ping(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, pingTime)
-	defer cancel()
-	answer := make(chan error, 1)
-	// A client that ignores its context is not waited for; its own timeouts end the call.
-	go func() { answer <- h.link.rdb.Ping(ctx).Err() }()
-	var err error
-	select {
-	case err = <-answer:
-	case <-ctx.Done():
-		err = ctx.Err()
-	}
+	_, err := ask(ctx, func(ctx context.Context) (string, error) { return h.link.rdb.Ping(ctx).Result() })
 	if err != nil {
 		return fmt.Errorf("%w: %s: ping: %w", ErrNotReady, h.instance, err)
 	}
 	return nil
+}
+
+// ask puts a question to Redis through the application's client, and waits askTime for the answer at most. A client
+// that ignores its context is not waited for; its own timeouts end the call.
+func ask(ctx context.Context, question func(context.Context) (string, error)) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	type reply struct {
+		text string
+		err  error
+	}
+	replies := make(chan reply, 1)
+	go func() {
+		var r reply
+		r.err = guard("the redis client", func() (err error) { r.text, err = question(ctx); return err })
+		replies <- r
+	}()
+	select {
+	case r := <-replies:
+		return r.text, r.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
 }
 
 func (h *Health) watch(w *Worker) {

@@ -17,7 +17,8 @@ type AnyOption interface {
 // Instance puts a declaration into the instance of that name instead of the default one: a second Redis, with
 // its own Module, queues, handlers and chains. name is 1 to 64 of [A-Za-z0-9_-], and not "zq". Everything that
 // an instance provides has its name as a tag: name:"billing" for Config, *Producers, *Health and senders,
-// name:"billing.orders" for a queue's *zq.Producer and *zq.Inspector.
+// name:"billing.orders" for a queue's *zq.Producer and *zq.Inspector. Its environment variables begin with
+// ZQ_BILLING_; names that differ by case or by - and _ alone share theirs.
 func Instance(name string) AnyOption { return instanceOption(name) }
 
 type instanceOption string

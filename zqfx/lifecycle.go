@@ -16,22 +16,31 @@ func guarded(what string, hook func(context.Context) error) func(context.Context
 // start starts all consumers, and returns when they work. ctx is for the checks alone: fx ends it when the start
 // is over. If one cannot start none goes on, for fx does not stop what failed to start.
 func (w *Worker) start(ctx context.Context) error {
-	if len(w.runners) == 0 {
-		w.health.enter(phaseRunning)
-		return nil
+	err := w.each(func(r *runner) error { return r.consumer.Start(ctx) })
+	if err == nil {
+		err = ctx.Err() // fx has given up already
 	}
-	checkEviction(ctx, w.rdb, w.around.log)
-	if err := w.each(func(r *runner) error { return r.consumer.Start(ctx) }); err != nil {
-		//nolint:contextcheck // the start's context may be what ended
-		return errors.Join(err, w.stop(context.Background()))
+	if err != nil {
+		return errors.Join(err, w.undo(ctx))
+	}
+	if len(w.runners) > 0 {
+		checkEviction(ctx, w.rdb, w.around.log)
 	}
 	for _, r := range w.runners {
-		//nolint:contextcheck // a watcher outlives the start: it ends with the consumer, or when the worker stops
+		//nolint:contextcheck // a watcher outlives the start: it ends with the consumer
 		w.watchers.Go(func() { w.watch(r) })
 		w.remark(r)
 	}
 	w.health.enter(phaseRunning)
 	return nil
+}
+
+// undo stops what has started, within what ctx leaves to the hooks that fx now rolls back.
+func (w *Worker) undo(ctx context.Context) error {
+	if budget(ctx, w.plan.config) < MinShutdownTimeout || ctx.Err() != nil {
+		ctx = context.WithoutCancel(ctx) // fx waits no more, and rolls nothing back
+	}
+	return w.stop(ctx)
 }
 
 // remark logs, once, what may surprise about a queue's settings.
@@ -48,29 +57,33 @@ func (w *Worker) remark(r *runner) {
 
 // watch reports a consumer that ends by itself.
 func (w *Worker) watch(r *runner) {
-	select {
-	case <-w.stopping:
-		return
-	case <-r.consumer.Done():
-	}
-	select {
-	case <-w.stopping:
-	default:
+	<-r.consumer.Done()
+	if r.told.CompareAndSwap(false, true) {
 		w.fatal.ended(r.queue.name, r.consumer.Stop(context.Background())) // why: it has stopped
 	}
 }
 
-// stop drains all consumers at once, and returns when the budget is over even if a handler has not: fx runs no
-// other hook after its deadline, and one of those closes what handlers work with.
+// stop ends all consumers. Where it was asked for because one had ended, errors are logged: with one of them fx would
+// exit by another code than ExitFatal.
 func (w *Worker) stop(ctx context.Context) error {
 	w.health.enter(phaseStopping)
-	w.stopOnce.Do(func() { close(w.stopping) })
+	err := w.drain(ctx)
+	if err != nil && w.fatal.asked.Load() {
+		w.around.log.Error("zqfx: the consumers did not stop in good order", "error", err)
+		return nil
+	}
+	return err
+}
+
+// drain drains all consumers at once, and returns when the budget is over even if a handler has not: fx runs no
+// other hook after its deadline, and one of those closes what handlers work with.
+func (w *Worker) drain(ctx context.Context) error {
 	whole := budget(ctx, w.plan.config)
 	soft, cancel := context.WithTimeout(context.WithoutCancel(ctx), whole-lastWords(whole))
 	defer cancel()
 	drained := make(chan error, 1)
 	go func() { // ends with the drain, which is bounded by the consumers' last words with Redis
-		err := w.each(func(r *runner) error { return r.consumer.Stop(soft) })
+		err := w.each(func(r *runner) error { return r.stop(soft) })
 		w.watchers.Wait()
 		drained <- err
 	}()
@@ -80,8 +93,19 @@ func (w *Worker) stop(ctx context.Context) error {
 	case err := <-drained:
 		return err
 	case <-hard.C:
-		return fmt.Errorf("zqfx: the consumers have not stopped within %s; leases give their messages back", whole)
+		return fmt.Errorf("zqfx: the consumers, or OnFatal, have not come to an end within %s; "+
+			"leases give their messages back", whole)
 	}
+}
+
+// stop stops the consumer. Of one that ends by itself, perhaps with handlers still at work, watch tells.
+func (r *runner) stop(ctx context.Context) error {
+	state, _ := r.consumer.Health()
+	first := state != "stopped" && r.told.CompareAndSwap(false, true)
+	if err := r.consumer.Stop(ctx); first {
+		return err
+	}
+	return nil
 }
 
 // each does something to all consumers at once, and gives all their errors.

@@ -63,6 +63,7 @@ func Module(opts ...ModuleOption) fx.Option {
 		name += "." + string(m.instance)
 	}
 	parts := []fx.Option{
+		fx.Provide(fx.Annotated{Name: string(m.instance), Target: func() *moduleOfInstance { return &moduleOfInstance{} }}),
 		m.provideSurroundings(),
 		m.provideParts(),
 		fx.Invoke(func(*plan) {}), // what is declared wrong shows before anything is constructed
@@ -72,6 +73,10 @@ func Module(opts ...ModuleOption) fx.Option {
 	}
 	return fx.Module(name, parts...)
 }
+
+// moduleOfInstance is there where an instance has its Module. It is the first that Module provides: what fx says of
+// a second one names it.
+type moduleOfInstance struct{}
 
 // provideSurroundings provides what an instance is built from: configuration, declarations, Redis, telemetry.
 func (m *module) provideSurroundings() fx.Option {

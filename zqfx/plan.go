@@ -24,7 +24,7 @@ type queuePlan struct {
 	decl     queueDecl // with no origin if only handlers name the queue
 	settings settings
 	handlers []*handlerDecl // sorted
-	chain    Builder
+	chain    chainDecl
 	consume  bool
 }
 
@@ -40,7 +40,7 @@ func newPlan(m *module, c Config, d declared) (*plan, error) {
 	p := &plan{config: c, queues: make(map[string]*queuePlan)}
 	p.consume = !m.producerOnly && !m.offByEnv && c.consumes()
 	faults := []error{m.consumeFault(c), c.Validate()}
-	faults = append(faults, p.takeQueues(d.queues)...)
+	p.takeQueues(d.queues)
 	faults = append(faults, p.takeHandlers(d.handlers)...)
 	faults = append(faults, p.takeChains(d.chains)...)
 	for _, name := range slices.Sorted(maps.Keys(c.Queues)) {
@@ -62,20 +62,15 @@ func newPlan(m *module, c Config, d declared) (*plan, error) {
 	return p, nil
 }
 
-// takeQueues merges declarations of a queue: one Queue at most, and any number of senders.
-func (p *plan) takeQueues(decls []queueDecl) []error {
-	var faults []error
+// takeQueues merges declarations of a queue: one Queue, which fx keeps to, and any number of senders.
+func (p *plan) takeQueues(decls []queueDecl) {
 	slices.SortFunc(decls, func(a, b queueDecl) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.at, b.at)) })
 	for _, d := range decls {
 		q := p.queue(d.name)
-		if d.named && q.decl.named {
-			faults = append(faults, fmt.Errorf("zqfx: Queue(%q) at %s and again at %s", d.name, q.decl.at, d.at))
-		}
 		if d.named || q.decl.at == "" {
 			q.decl = d
 		}
 	}
-	return faults
 }
 
 // takeHandlers gives each queue its handlers, in an order of their own: by kind, then by where they were
@@ -115,22 +110,22 @@ func (q *queuePlan) clash(d *handlerDecl) (with *handlerDecl, about string) {
 func (p *plan) takeChains(decls []chainDecl) []error {
 	var faults []error
 	slices.SortFunc(decls, func(a, b chainDecl) int { return cmp.Or(cmp.Compare(a.queue, b.queue), cmp.Compare(a.at, b.at)) })
-	var common Builder = middleware.Standard()
+	common := chainDecl{builder: middleware.Standard()}
 	for i, d := range decls {
 		if i > 0 && decls[i-1].queue == d.queue {
 			faults = append(faults, fmt.Errorf("zqfx: two chains for the same queues: %s at %s and at %s", &d, decls[i-1].at, d.at))
 		}
 		switch q := p.queues[d.queue]; {
 		case d.queue == "":
-			common = d.builder
+			common = d
 		case q == nil:
 			faults = append(faults, d.at.fault(d.String(), invalid("queue", fmt.Sprintf("%q", d.queue), "a declared queue: "+p.names())))
 		default:
-			q.chain = d.builder
+			q.chain = d
 		}
 	}
 	for _, q := range p.queues {
-		if q.chain == nil {
+		if q.chain.builder == nil {
 			q.chain = common
 		}
 	}

@@ -1,6 +1,7 @@
 package zqfx
 
 import (
+	"errors"
 	"fmt"
 
 	"go.uber.org/fx"
@@ -61,7 +62,10 @@ func Queue(name string, opts ...QueueOption) fx.Option {
 	}
 	byName := `name:"` + o.instance.queueName(name) + `"`
 	return fx.Module("zqfx.Queue("+name+")",
-		declare(o.instance, groupQueues, d),
+		fx.Provide(fx.Annotated{
+			Name: o.instance.queueName(name), Target: func() oneQueueOfAName { return oneQueueOfAName{} },
+		}),
+		declare(o.instance, groupQueues, d, at.fault(what, errNoModule(o.instance))),
 		fx.Provide(
 			fx.Annotate(func(p *Producers) (*zq.Producer, error) { return p.For(name) },
 				fx.ParamTags(o.instance.nameTag()), fx.ResultTags(byName)),
@@ -79,7 +83,26 @@ const (
 	groupChains   = "chains"   // chainDecl
 )
 
-// declare puts a declaration into its group of the instance.
-func declare[D any](i instance, group string, d D) fx.Option {
-	return fx.Provide(fx.Annotated{Group: i.group(group), Target: func() D { return d }})
+// oneQueueOfAName is the first that Queue provides: what fx says of a second one names it.
+type oneQueueOfAName struct{}
+
+// declare puts a declaration into its group of the instance. An application without a Module to collect it fails
+// with orphan: nobody would work on it, and nothing would say so.
+func declare[D any](i instance, group string, d D, orphan error) fx.Option {
+	return fx.Options(
+		fx.Provide(fx.Annotated{Group: i.group(group), Target: func() D { return d }}),
+		fx.Invoke(fx.Annotate(func(m *moduleOfInstance) error {
+			if m == nil {
+				return orphan
+			}
+			return nil
+		}, fx.ParamTags(i.nameTag()+` optional:"true"`))),
+	)
+}
+
+func errNoModule(i instance) error {
+	if i == "" {
+		return errors.New("the application has no zqfx.Module()")
+	}
+	return fmt.Errorf("the application has no zqfx.Module(zqfx.Instance(%q))", string(i))
 }

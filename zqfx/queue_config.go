@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -12,7 +14,7 @@ import (
 	"github.com/zqueue/zqueue/zqfx/zq"
 )
 
-// NoDedupe as QueueConfig.DedupeWindow keeps no record of an acked id.
+// NoDedupe as QueueConfig.DedupeWindow keeps no record of an acked id. As a duration in a file it is -1ns.
 const NoDedupe = -1
 
 // Words for QueueConfig.OnFailure and OnDeath.
@@ -52,10 +54,22 @@ type QueueConfig struct {
 	Consume *bool `yaml:"consume"`
 }
 
+// LogValue is what is set, for log/slog.
+func (q QueueConfig) LogValue() slog.Value {
+	var set []slog.Attr
+	for field, v := range reflect.ValueOf(q).Fields() {
+		if !v.IsZero() {
+			set = append(set, slog.Any(field.Tag.Get("yaml"), reflect.Indirect(v).Interface()))
+		}
+	}
+	return slog.GroupValue(set...)
+}
+
 // settings is what a queue has in the end: what the configuration says, and over it what the code says.
 type settings struct {
 	QueueConfig
 	retryDelay func(d *zq.Delivery, err error) time.Duration
+	faults     []error // of the code, where a value alone does not show them
 }
 
 // ordered tells whether nothing may break the order of a key.
@@ -66,7 +80,7 @@ func (s *settings) consumes() bool { return s.Consume == nil || *s.Consume }
 
 // validate lists all that is wrong, as zq's constructors see it and as far as it cannot be told to them.
 func (s *settings) validate() error {
-	var faults []error
+	faults := slices.Clone(s.faults)
 	if s.ordered() && s.OnFailure == wordSkipKey {
 		faults = append(faults, invalid("OnFailure", "SkipKey", "BlockKey in an ordered queue: a skipped message comes back out of order"))
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -27,29 +29,35 @@ func (t target) open() redis.UniversalClient {
 	return redis.NewClient(t.single)
 }
 
-const urlSchemes = "a URL of scheme redis, rediss, unix, redis+sentinel, rediss+sentinel, redis+cluster or " +
-	"rediss+cluster, its password percent-encoded"
+var urlSchemes = []string{
+	"redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster",
+}
+
+func badURL(raw string) error {
+	return invalid("redis url", maskURL(raw), "a URL of scheme "+strings.Join(urlSchemes, ", ")+", its password percent-encoded")
+}
 
 // parseRedisURL reads a URL by its scheme. No error of it holds a secret.
 func parseRedisURL(raw string) (target, error) {
 	u, err := url.Parse(raw)
-	if err != nil || suspicious(u) {
+	if err != nil || suspicious(u) || !slices.Contains(urlSchemes, u.Scheme) {
 		// What the parser says may quote a part of the password.
-		return target{}, invalid("redis url", maskURL(raw), urlSchemes)
+		return target{}, badURL(raw)
 	}
 	var t target
 	plain, form, _ := strings.Cut(u.Scheme, "+")
 	switch {
-	case form == "" && (plain == "redis" || plain == "rediss" || plain == "unix"):
-		t.single, err = redis.ParseURL(raw)
-	case form == "sentinel" && (plain == "redis" || plain == "rediss"):
+	case plain != "unix" && u.Hostname() == "":
+		// go-redis would take localhost.
+		return target{}, invalid("redis url", maskURL(raw), "a host in it; there is no default")
+	case plain == "unix" && u.Host != "":
+		return target{}, invalid("redis url", maskURL(raw), "unix:///path/of/socket, with three slashes")
+	case form == "sentinel":
 		t.sentinel, err = parseSentinelURL(*u, plain)
-	case form == "cluster" && (plain == "redis" || plain == "rediss"):
-		c := *u
-		c.Scheme = plain
-		t.cluster, err = redis.ParseClusterURL(c.String())
+	case form == "cluster":
+		t.cluster, err = parseClusterURL(*u, plain)
 	default:
-		return target{}, invalid("redis url", maskURL(raw), urlSchemes)
+		t.single, err = redis.ParseURL(raw)
 	}
 	if err != nil {
 		return target{}, invalid("redis url", maskURL(raw), "what go-redis takes: "+without(err.Error(), secretsOf(u)))
@@ -76,6 +84,18 @@ func parseSentinelURL(u url.URL, scheme string) (*redis.FailoverOptions, error) 
 	return o, nil
 }
 
+func parseClusterURL(u url.URL, scheme string) (*redis.ClusterOptions, error) {
+	u.Scheme = scheme
+	o, err := redis.ParseClusterURL(u.String())
+	switch {
+	case err != nil:
+		return nil, err
+	case o.RouteByLatency || o.RouteRandomly || o.ReadOnly:
+		return nil, errors.New("route_by_latency, route_randomly and read_only read from replicas, which are behind")
+	}
+	return o, nil
+}
+
 // obeyContexts makes deadlines of contexts count, which go-redis ignores by default.
 func (t target) obeyContexts() {
 	switch {
@@ -91,13 +111,13 @@ func (t target) obeyContexts() {
 const hidden = "***"
 
 // maskURL is the URL without what could be a secret: user, password, and the values of parameters that are not
-// known to be harmless. Of what is no proper URL only the scheme is left.
+// known to be harmless. Of what is no proper URL of Redis only the scheme is left.
 func maskURL(raw string) string {
 	if raw == "" {
 		return ""
 	}
 	u, err := url.Parse(raw)
-	if err != nil || suspicious(u) {
+	if err != nil || suspicious(u) || !slices.Contains(urlSchemes, u.Scheme) {
 		scheme, _, ok := strings.Cut(raw, "://")
 		if !ok || strings.Trim(scheme, "abcdefghijklmnopqrstuvwxyz+") != "" {
 			return hidden
@@ -122,19 +142,24 @@ func maskURL(raw string) string {
 }
 
 func maskParameter(pair string) string {
-	name, _, named := strings.Cut(pair, "=")
+	name, value, _ := strings.Cut(pair, "=")
 	switch {
-	case !named:
-		return hidden
+	case value == "":
+		return hidden // the name of nothing may be a value
 	case harmless(name):
 		return pair
 	}
 	return name + "=" + hidden
 }
 
-// suspicious finds URLs whose password holds a character that ended the part it belongs to.
+// suspicious finds URLs whose password may stand in a part where passwords do not: it holds a character that ended
+// the part it belongs to, or something is missing in front of it or behind. Parameters that go-redis would leave
+// out without a word are refused with them.
 func suspicious(u *url.URL) bool {
-	return u.Opaque != "" || u.Fragment != "" || strings.Contains(u.Path+u.Host, "@") || strings.Contains(u.RawQuery, "@")
+	query, _ := url.QueryUnescape(u.RawQuery) // what is wrong with it the next line tells
+	_, err := url.ParseQuery(u.RawQuery)
+	return err != nil || u.Scheme == "" || u.Opaque != "" || u.Fragment != "" ||
+		strings.Contains(u.Path+u.Host+query, "@") || strings.Count(u.Host, ":") > 1 && u.Host[0] != '['
 }
 
 func harmless(parameter string) bool {
@@ -153,18 +178,22 @@ func secretsOf(u *url.URL) []string {
 		all = append(all, u.User.Username(), password, u.User.String())
 	}
 	for name, values := range u.Query() {
-		if !harmless(name) {
-			all = append(all, values...)
+		if harmless(name) {
+			continue
+		}
+		if all = append(all, values...); strings.Join(values, "") == "" {
+			all = append(all, name) // the name of nothing may be a value
 		}
 	}
 	return all
 }
 
-// without gives the text unless it holds a secret.
+// without gives the text, or that there is one if it holds a secret.
 func without(text string, secrets []string) string {
 	for _, s := range secrets {
-		if s != "" && strings.Contains(text, s) {
-			return "something else"
+		quoted := strconv.Quote(s)
+		if s != "" && (strings.Contains(text, s) || strings.Contains(text, quoted[1:len(quoted)-1])) {
+			return "it names a part of the URL that may be secret"
 		}
 	}
 	return text

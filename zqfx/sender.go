@@ -1,8 +1,10 @@
 package zqfx
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strings"
 
 	"go.uber.org/fx"
 
@@ -33,7 +35,8 @@ type senderConfig struct {
 	name     string
 }
 
-// Named provides a sender under name:"<name>", where one payload type goes to several queues.
+// Named provides a sender under name:"<name>", where one payload type goes to several queues. name is 1 to 64 of
+// [A-Za-z0-9_-].
 func Named(name string) SenderOption { return named(name) }
 
 type named string
@@ -49,9 +52,8 @@ func Sender[T any](queue string, kind zq.Kind[T], opts ...SenderOption) fx.Optio
 		o.applySender(&c)
 	}
 	what := fmt.Sprintf("Sender(%q, %q)", queue, kind.Name())
-	nameFault := instance(c.name).fault()
 	var faults []fx.Option
-	for _, err := range []error{c.instance.fault(), queueFault(queue), kindFault(kind), nameFault} {
+	for _, err := range []error{c.instance.fault(), queueFault(queue), kindFault(kind), c.nameFault()} {
 		if err != nil {
 			faults = append(faults, fx.Error(at.fault(what, err)))
 		}
@@ -59,18 +61,27 @@ func Sender[T any](queue string, kind zq.Kind[T], opts ...SenderOption) fx.Optio
 	if len(faults) > 0 {
 		return fx.Options(faults...)
 	}
-	tag := c.instance.nameTag()
-	if c.name != "" {
-		tag = `name:"` + c.name + `"`
-	}
+	name := cmp.Or(c.name, string(c.instance))
 	return fx.Module("zqfx."+what,
-		declare(c.instance, groupQueues, queueDecl{name: queue, at: at}),
+		fx.Provide(fx.Annotated{Name: name, Target: func() oneSenderUnlessNamed[T] { return oneSenderUnlessNamed[T]{} }}),
+		declare(c.instance, groupQueues, queueDecl{name: queue, at: at}, at.fault(what, errNoModule(c.instance))),
 		fx.Provide(fx.Annotate(func(p *Producers) (*SenderOf[T], error) {
 			producer, err := p.For(queue)
 			if err != nil {
 				return nil, err
 			}
 			return NewSender(producer, kind), nil
-		}, fx.ParamTags(c.instance.nameTag()), fx.ResultTags(tag))),
+		}, fx.ParamTags(c.instance.nameTag()), fx.ResultTags(instance(name).nameTag()))),
 	)
+}
+
+// oneSenderUnlessNamed is the first that Sender provides: what fx says of a second one names it.
+type oneSenderUnlessNamed[T any] struct{}
+
+// nameFault is set for a name that could not stand in a tag.
+func (c *senderConfig) nameFault() error {
+	if c.name == "" || instanceName.MatchString(c.name) {
+		return nil
+	}
+	return invalid("name", strings.ToValidUTF8(c.name, "?"), "1 to 64 of [A-Za-z0-9_-]")
 }

@@ -2,6 +2,7 @@ package zqfx_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -87,4 +88,30 @@ func want(t *testing.T, ran <-chan string, id string) {
 	if got := zqtest.Wait(t, ran, limit); got != id {
 		t.Errorf("ran %q, want %q", got, id)
 	}
+}
+
+// built builds an application that is not started.
+func built(t *testing.T, opts ...fx.Option) {
+	t.Helper()
+	if err := fx.New(append([]fx.Option{fx.NopLogger}, opts...)...).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// mentions fails the test unless the text has all the words.
+func mentions(t *testing.T, text string, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			t.Errorf("no %q in:\n%s", w, text)
+		}
+	}
+}
+
+// configured changes the configuration of the default instance.
+func configured(change func(*zqfx.Config)) fx.Option {
+	return fx.Decorate(func(c zqfx.Config) zqfx.Config {
+		change(&c)
+		return c
+	})
 }

@@ -25,7 +25,7 @@ func newStacks(lc fx.Lifecycle, p *plan, l *link, around surroundings) (*stacks,
 	var faults []error
 	for _, q := range p.sorted() {
 		if err := s.build(q, l, around); err != nil {
-			faults = append(faults, fmt.Errorf("zqfx: chain of queue %q: %w", q.name, err))
+			faults = append(faults, q.chain.fault(q.name, err))
 		}
 	}
 	if err := errors.Join(faults...); err != nil {
@@ -40,7 +40,7 @@ func (s *stacks) build(q *queuePlan, l *link, around surroundings) error {
 	if err != nil {
 		return err
 	}
-	stack, err := q.chain.Build(middleware.Env{
+	stack, err := q.chain.builder.Build(middleware.Env{
 		Queue: q.name, Redis: l.rdb, TracerProvider: around.tracer, MeterProvider: around.meter,
 		Logger: around.log, Inspector: inspector,
 	})
@@ -62,7 +62,7 @@ func (s *stacks) close(ctx context.Context) error {
 		if stack.Close == nil {
 			continue
 		}
-		if err := stack.Close(ctx); err != nil {
+		if err := guard("Close", func() error { return stack.Close(ctx) }); err != nil {
 			faults = append(faults, fmt.Errorf("zqfx: close the chain of queue %q: %w", name, err))
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
@@ -21,8 +22,6 @@ type Worker struct {
 	fatal  *fatal
 
 	runners  []*runner
-	stopping chan struct{}
-	stopOnce sync.Once
 	watchers sync.WaitGroup
 }
 
@@ -32,12 +31,13 @@ type runner struct {
 	handler  zq.Handler // in its chain
 	config   zq.ConsumerConfig
 	consumer *zq.Consumer
+	told     atomic.Bool // somebody tells, or has told, how the consumer ended
 }
 
 // newWorker makes the consumers. It does no I/O.
 func newWorker(m *module, p *plan, l *link, around surroundings, st *stacks, built []builtHandler) (*Worker, error) {
 	w := &Worker{
-		plan: p, rdb: l.rdb, around: around, stacks: st, fatal: newFatal(m, p.config, around.log), stopping: make(chan struct{}),
+		plan: p, rdb: l.rdb, around: around, stacks: st, fatal: newFatal(m, p.config, around.log),
 	}
 	byDecl := make(map[*handlerDecl]builtHandler, len(built))
 	for _, b := range built {
@@ -110,7 +110,8 @@ func (w *Worker) Handler(queue string) (zq.Handler, zq.ConsumerConfig, error) {
 			return r.handler, r.config, nil
 		}
 	}
-	return nil, zq.ConsumerConfig{}, fmt.Errorf("zqfx: %w", invalid("queue", fmt.Sprintf("%q", queue), "a queue that is consumed here"))
+	fault := invalid("queue", fmt.Sprintf("%q", queue), "a queue that is consumed here")
+	return nil, zq.ConsumerConfig{}, fmt.Errorf("zqfx: %w", fault)
 }
 
 func (w *Worker) status() []QueueStatus {

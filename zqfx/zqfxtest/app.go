@@ -2,6 +2,8 @@ package zqfxtest
 
 import (
 	"context"
+	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,7 +29,7 @@ type state struct {
 	rdb      redis.UniversalClient
 	embedded *zqtest.EmbeddedRedis // nil on a real Redis
 	parts    map[string]parts      // by instance
-	started  bool
+	started  atomic.Bool           // all hooks of the start have run, and none of the stop
 }
 
 // New builds an application, and fails the test if that does not work. It is not started: see RequireStart and
@@ -39,7 +41,8 @@ func New(t testing.TB, opts ...fx.Option) *App {
 		fx.Provide(fx.Annotate(s.open, fx.ParamTags(`optional:"true"`), fx.ResultTags(clientName))),
 		gather(""),
 	}, opts...)
-	all = append(all, fx.Invoke(fx.Annotate(s.take, fx.ParamTags(clientName, partsGroup))))
+	// Last, so that its hooks come after all others of the start, and before all others of the stop.
+	all = append(all, fx.Invoke(fx.Annotate(s.take, fx.ParamTags("", clientName, partsGroup))))
 	return &App{App: fxtest.New(t, all...), state: s}
 }
 
@@ -68,7 +71,6 @@ func (a *App) Instance(name string) *App {
 func (a *App) RequireStart() *App {
 	a.tb.Helper()
 	a.App.RequireStart()
-	a.started = true
 	a.tb.Cleanup(a.RequireStop)
 	return a
 }
@@ -77,8 +79,7 @@ func (a *App) RequireStart() *App {
 // started is left alone.
 func (a *App) RequireStop() {
 	a.tb.Helper()
-	if a.started {
-		a.started = false
+	if a.started.Load() {
 		a.App.RequireStop()
 	}
 }
@@ -107,7 +108,11 @@ func (a *App) Inspector(queue string) *zq.Inspector {
 }
 
 // Health says whether the application is ready.
-func (a *App) Health() *zqfx.Health { return a.parts[a.instance].health }
+func (a *App) Health() *zqfx.Health {
+	a.tb.Helper()
+	a.producers() // there with it, or neither is
+	return a.parts[a.instance].health
+}
 
 // Advance moves the clock of the embedded Redis: what is delayed comes due. From the first call on that clock
 // stands still otherwise. On a real Redis the test fails.
@@ -119,11 +124,17 @@ func (a *App) Advance(d time.Duration) {
 	a.embedded.Advance(d)
 }
 
-// Drain waits until no work is left in any queue of the application: nothing waits, is delayed or runs. Dead
-// letters are not work. It returns an error when ctx ends first, or when nobody works on what is left.
+// Drain waits until no work is left in the queues that the application consumes: nothing waits, is delayed or runs.
+// Dead letters are not work, and what was sent to queues of other services is theirs. It returns an error when ctx
+// ends first, and at once when nobody works on what is left: the application is not started, or consumes nothing.
 func (a *App) Drain(ctx context.Context) error {
 	a.tb.Helper()
-	return drain(ctx, a.producers(), a.started)
+	w := a.parts[a.instance].worker
+	if w == nil || len(w.Queues()) == 0 {
+		return errors.New("zqfxtest: Drain of an application that consumes nothing")
+	}
+	look := func(ctx context.Context) (sight, error) { return lookAt(ctx, a.producers(), w.Queues()) }
+	return drain(ctx, look, a.started.Load)
 }
 
 func (a *App) producers() *zqfx.Producers {

@@ -5,7 +5,8 @@
 //
 // New builds the application with an embedded Redis, or with the one given by WithRedis or ZQ_TEST_REDIS_URL, in
 // place of the client or URL that it has otherwise. It starts nothing; WorkOne then runs one message through the
-// real chain and handler, and RequireStart starts the consumers. Everything ends with the test.
+// real chain and handler, and RequireStart starts the consumers, whose work Drain waits for. Everything ends with
+// the test.
 //
 // # Not promised
 //

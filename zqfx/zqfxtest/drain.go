@@ -8,9 +8,10 @@ import (
 	"time"
 
 	"github.com/zqueue/zqueue/zqfx"
+	"github.com/zqueue/zqueue/zqfx/zq"
 )
 
-// interval is how often a queue is looked at: the real one's sizes are a script call.
+// interval is how often queues are looked at: the real one's sizes are a script call.
 const interval = 5 * time.Millisecond
 
 var errNotStarted = errors.New("zqfxtest: the application is not started, so nobody works on what is left")
@@ -23,34 +24,36 @@ type sight struct {
 
 // drain looks until nothing is left twice in a row, with nothing enqueued between: a handler may have moved work
 // into a queue that had been looked at.
-func drain(ctx context.Context, p *zqfx.Producers, started bool) error {
+func drain(ctx context.Context, look func(context.Context) (sight, error), started func() bool) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
-	before := sight{unfinished: -1}
+	before := sight{unfinished: -1, text: "nobody has looked yet"}
 	for {
-		now, err := look(ctx, p)
+		now, err := look(ctx)
 		switch {
 		case err != nil && ctx.Err() == nil:
 			return err
-		case err == nil && now.unfinished == 0 && before.unfinished == 0 && now.enqueued == before.enqueued:
+		case err != nil: // the context is over
+		case now.unfinished == 0 && before.unfinished == 0 && now.enqueued == before.enqueued:
 			return nil
-		case err == nil && now.unfinished > 0 && !started:
+		case now.unfinished > 0 && !started():
 			return fmt.Errorf("%w: %s", errNotStarted, now.text)
-		case err == nil:
+		default:
 			before = now
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("zqfxtest: work is left: %s: %w", before.text, context.Cause(ctx))
+			return fmt.Errorf("zqfxtest: not drained: %s: %w", before.text, context.Cause(ctx))
 		case <-tick.C:
 		}
 	}
 }
 
-func look(ctx context.Context, p *zqfx.Producers) (sight, error) {
+// lookAt counts what the queues have.
+func lookAt(ctx context.Context, p *zqfx.Producers, queues []string) (sight, error) {
 	var s sight
 	var texts []string
-	for _, queue := range p.Queues() {
+	for _, queue := range queues {
 		i, err := p.Inspector(queue)
 		if err != nil {
 			return sight{}, err
@@ -66,10 +69,18 @@ func look(ctx context.Context, p *zqfx.Producers) (sight, error) {
 		s.unfinished += depth.Unfinished()
 		s.enqueued += counters.Enqueued
 		if depth.Unfinished() > 0 {
-			texts = append(texts, fmt.Sprintf("queue %s has %d pending, %d delayed, %d running", queue, depth.Pending,
-				depth.Delayed, depth.Running))
+			texts = append(texts, "queue "+queue+" has "+describe(depth))
 		}
 	}
 	s.text = strings.Join(texts, "; ")
 	return s, nil
+}
+
+// describe says where the work is, and what keeps keys from it.
+func describe(d zq.Depth) string {
+	text := fmt.Sprintf("%d pending, %d delayed, %d running", d.Pending, d.Delayed, d.Running)
+	if d.KeysWaiting+d.KeysHalted > 0 {
+		text += fmt.Sprintf("; %d keys wait, %d are halted", d.KeysWaiting, d.KeysHalted)
+	}
+	return text
 }

@@ -1,6 +1,7 @@
 package zqfxtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,9 +19,11 @@ type Enqueued[T any] struct {
 }
 
 // RequireEnqueued gives the messages of a kind that are in a queue now and match, in the order of their enqueueing,
-// and fails the test if there is none. An acked message is in it no more: look before anybody works, or at a
-// queue that nobody consumes. Without match all of the kind are meant.
-func RequireEnqueued[T any](t testing.TB, app *App, queue string, kind zq.Kind[T], match ...func(Enqueued[T]) bool) []Enqueued[T] {
+// and fails the test if there is none. Dead letters are among them, see State; an acked message is in the queue no
+// more: look before anybody works, or at a queue that nobody consumes. Without match all of the kind are meant.
+func RequireEnqueued[T any](
+	t testing.TB, app *App, queue string, kind zq.Kind[T], match ...func(Enqueued[T]) bool,
+) []Enqueued[T] {
 	t.Helper()
 	all, err := contents(t.Context(), app, queue)
 	if err != nil {
@@ -70,7 +73,7 @@ func contents(ctx context.Context, app *App, queue string) ([]zq.Info, error) {
 		}
 		all = append(all, info)
 	}
-	slices.SortFunc(all, func(a, b zq.Info) int { return int(a.Sequence - b.Sequence) })
+	slices.SortFunc(all, func(a, b zq.Info) int { return cmp.Compare(a.Sequence, b.Sequence) })
 	return all, nil
 }
 

@@ -78,10 +78,11 @@ func (s *state) open(c *choice) (redis.UniversalClient, error) {
 	return server.Client(), nil
 }
 
-// take keeps what the application is made of.
-func (s *state) take(rdb redis.UniversalClient, all []parts) {
+// take keeps what the application is made of, and follows its start and stop.
+func (s *state) take(lc fx.Lifecycle, rdb redis.UniversalClient, all []parts) {
 	s.rdb = rdb
 	for _, p := range all {
 		s.parts[p.instance] = p
 	}
+	lc.Append(fx.StartStopHook(func() { s.started.Store(true) }, func() { s.started.Store(false) }))
 }
