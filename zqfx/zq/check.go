@@ -202,7 +202,7 @@ func (r *rehearsal) dead() error {
 
 // expire lets a claim's lease run out.
 func (r *rehearsal) expire() error {
-	if _, err := r.claim(time.Microsecond); err != nil {
+	if _, err := r.claim(0); err != nil {
 		return err
 	}
 	reaped, _, err := r.s.scripts.Reap(r.ctx, r.s.rdb, r.k, r.s.upkeepRules())

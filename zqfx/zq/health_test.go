@@ -2,7 +2,9 @@ package zq_test
 
 import (
 	"context"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -30,4 +32,43 @@ func TestHealthFollowsRedisOnAnEmptyQueue(t *testing.T) {
 	zqtest.Eventually(t, limit, is("degraded"), "it has lost Redis")
 	proxy.Heal()
 	zqtest.Eventually(t, limit, is("idle"), "it is well again")
+}
+
+// An outcome that could not be recorded before its lease was over is somebody else's by then: no trouble of this
+// consumer any more.
+func TestHealthAfterAnOutcomeIsGivenUp(t *testing.T) {
+	t.Parallel()
+	proxy := zqtest.Proxy(t, zqtest.Shared(t).Addr())
+	rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr(), MaxRetries: -1})
+	t.Cleanup(func() { _ = rdb.Close() })
+	b := benchOn(t, rdb)
+	b.enqueue(zq.Message{ID: "m"})
+	running, goOn := make(chan struct{}, 10), make(chan struct{})
+	failed := make(chan struct{}, 1)
+	observer := zq.Observer{Failed: func(call string, _ error) {
+		if call == "settle" {
+			select {
+			case failed <- struct{}{}:
+			default:
+			}
+		}
+	}}
+	c := b.work(zq.ConsumerConfig{Lease: time.Second, Observers: []zq.Observer{observer}}, func(context.Context, *zq.Delivery) error {
+		running <- struct{}{}
+		<-goOn
+		return nil
+	})
+	zqtest.Wait(t, running, limit)
+	proxy.Cut()
+	close(goOn)
+	trouble := func(with string) bool {
+		_, trouble := c.Health()
+		return slices.Contains(trouble, with)
+	}
+	zqtest.Wait(t, failed, limit)
+	zqtest.Eventually(t, limit, func() bool { return !trouble("settle") }, "it is given up")
+	if !trouble("heartbeat") && !trouble("claim") && !trouble("wait") {
+		t.Error("nothing else fails, so the trouble may have gone with the outage")
+	}
+	proxy.Heal()
 }

@@ -89,6 +89,13 @@ func (j *journal) well(what string) {
 	}
 }
 
+// moot notes that it is not tried any more, so that its trouble is over.
+func (j *journal) moot(what string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.broken, what)
+}
+
 // state notes what the consumer does.
 func (j *journal) state(name string) {
 	j.mu.Lock()

@@ -51,6 +51,7 @@ func (s *session) settle(c *claim, batch []outcome) {
 			break
 		}
 	}
+	s.log.moot("settle")
 	for i := range batch {
 		batch[i].tell(script.CodeLost)
 	}

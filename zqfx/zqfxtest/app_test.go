@@ -192,3 +192,21 @@ func TestAdvance(t *testing.T) {
 		t.Errorf("got %q", got())
 	}
 }
+
+// One message at a time, under a clock that stands.
+func TestWorkOneAfterAdvance(t *testing.T) {
+	t.Parallel()
+	handle, got := recipients()
+	app := zqfxtest.New(t, mails(handle))
+	app.Advance(0)
+	if _, err := Send.Send(t.Context(), app.Producer("mail"), Mail{To: "later"}, zq.WithDelay(24*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	app.Advance(24*time.Hour - time.Second)
+	failing(t, func(t testing.TB) { zqfxtest.WorkOne(t, app, "mail") }, "no message is due")
+	app.Advance(time.Second)
+	if ran := zqfxtest.WorkOne(t, app, "mail"); ran.Err != nil || got() != "later" {
+		t.Errorf("%+v, got %q", ran, got())
+	}
+	app.RequireStart()
+}
