@@ -15,7 +15,12 @@ type Builder interface {
 }
 
 // PlainChain is a chain that needs nothing built.
-func PlainChain(chain zq.Chain) Builder { return plainChain(chain) }
+func PlainChain(chain zq.Chain) Builder {
+	if chain == nil {
+		chain = zq.Chain{} // no nil of a type
+	}
+	return plainChain(chain)
+}
 
 type plainChain zq.Chain
 
@@ -48,6 +53,7 @@ func (q forQueue) applyChain(c *chainConfig) { c.queue = string(q) }
 
 // chainDecl is a chain as it was declared.
 type chainDecl struct {
+	call    string // the function that declared it
 	builder Builder
 	queue   string // "" for all that have none of their own
 	at      origin
@@ -56,9 +62,9 @@ type chainDecl struct {
 // String is the call that declared it.
 func (d *chainDecl) String() string {
 	if d.queue == "" {
-		return "Chain(…)"
+		return d.call + "(…)"
 	}
-	return fmt.Sprintf("Chain(…, ForQueue(%q))", d.queue)
+	return fmt.Sprintf("%s(…, ForQueue(%q))", d.call, d.queue)
 }
 
 // fault is what is wrong with the chain that was built for a queue.
@@ -75,15 +81,25 @@ func (d *chainDecl) fault(queue string, err error) error {
 // for the same queues are an error, and so is one whose method Validate() error, if it has one, finds a fault, as
 // that of middleware.Plan does. Without any the chain is middleware.Standard().
 //
-// It is also the way to wrap all handlers, with a middleware.User layer: fx.Decorate does not reach them.
+// A chain with dependencies is ChainFrom's. It is also the way to wrap all handlers, with a middleware.User layer: fx.Decorate does not reach them.
 func Chain(b Builder, opts ...ChainOption) fx.Option {
+	c := chainConfigOf(opts)
+	d := chainDecl{call: "Chain", builder: b, queue: c.queue, at: callerOrigin()}
+	return c.declare(d, builderFault(b))
+}
+
+func chainConfigOf(opts []ChainOption) chainConfig {
 	var c chainConfig
 	for _, o := range opts {
 		o.applyChain(&c)
 	}
-	d := chainDecl{builder: b, queue: c.queue, at: callerOrigin()}
+	return c
+}
+
+// declare declares a chain, unless it has a fault.
+func (c chainConfig) declare(d chainDecl, fault error) fx.Option {
 	var faults []fx.Option
-	for _, err := range []error{builderFault(b), c.instance.fault()} {
+	for _, err := range []error{fault, c.instance.fault()} {
 		if err != nil {
 			faults = append(faults, fx.Error(d.at.fault(d.String(), err)))
 		}

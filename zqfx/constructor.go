@@ -4,28 +4,28 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"strings"
 
 	"go.uber.org/fx"
 )
 
-// shape is what a handler's constructor has to give: something with a method, or a function.
+// shape is what a constructor has to give: something with a method, or a function of a type if there is one.
 type shape struct{ object, function reflect.Type }
 
 func shapeOf[O, F any]() shape { return shape{reflect.TypeFor[O](), reflect.TypeFor[F]()} }
 
 func (s shape) fits(t reflect.Type) bool {
-	return t.Implements(s.object) || t.Kind() == reflect.Func && t.ConvertibleTo(s.function)
+	return t.Implements(s.object) || s.function != nil && t.Kind() == reflect.Func && t.ConvertibleTo(s.function)
 }
 
 func (s shape) want() string {
-	return fmt.Sprintf("a func(dependencies…) H or (H, error), where H has the method Handle%s or is a %s",
-		signature(s.object), s.function)
-}
-
-// signature is the one method of an interface, without its name.
-func signature(object reflect.Type) string {
-	text := object.Method(0).Type.String()
-	return text[len("func"):]
+	method := s.object.Method(0)
+	want := "a func(dependencies…) H or (H, error), where H has the method " + method.Name +
+		strings.TrimPrefix(method.Type.String(), "func")
+	if s.function != nil {
+		want += " or is a " + s.function.String()
+	}
+	return want
 }
 
 // resultOf is the type that the constructor gives, or what is wrong with it.
@@ -53,16 +53,15 @@ func (s shape) resultOf(constructor any) (reflect.Type, error) {
 	return t.Out(0), nil
 }
 
-// adapter is a func(H) (builtHandler, error) for fx, which knows H only as a reflected type.
-func adapter(h reflect.Type, d *handlerDecl, build func(any) builtHandler) any {
-	result, fault := reflect.TypeFor[builtHandler](), reflect.TypeFor[error]()
+// adapter is a func(H) (R, error) for fx, which knows H only as a reflected type. A nil is the error missing.
+func adapter[R any](h reflect.Type, missing error, build func(any) R) any {
+	result, fault := reflect.TypeFor[R](), reflect.TypeFor[error]()
 	t := reflect.FuncOf([]reflect.Type{h}, []reflect.Type{result, fault}, false)
 	return reflect.MakeFunc(t, func(args []reflect.Value) []reflect.Value {
 		if v := args[0].Interface(); !isNil(v) {
 			return []reflect.Value{reflect.ValueOf(build(v)), reflect.Zero(fault)}
 		}
-		err := d.at.fault(d.String(), invalid("constructor's result", "nil", "a handler"))
-		return []reflect.Value{reflect.Zero(result), reflect.ValueOf(&err).Elem()}
+		return []reflect.Value{reflect.Zero(result), reflect.ValueOf(&missing).Elem()}
 	}).Interface()
 }
 

@@ -37,6 +37,9 @@
 // A deadline that leaves less than Config.ShutdownTimeout cuts handlers off without their Grace; their
 // messages run again.
 //
+// fx.App.Run hears signals once the start is over. One that comes before ends the process without a drain; what it
+// held runs again when its lease is over. Who calls app.Done before app.Run has it heard.
+//
 // A handler that never returns keeps its goroutine after the stop, and the stop says so in an error.
 //
 // Only a dependency by constructor outlives the drain. What a handler reaches through a global, or through

@@ -29,7 +29,8 @@ func TestEnvSetsEveryFieldByItsPrefix(t *testing.T) {
 		Billing zqfx.Config `name:"big-billing"`
 	}
 	billing := zqfx.Instance("big-billing")
-	built(t, zqfx.Module(zqfx.ProducerOnly()), zqfx.Queue("orders"), zqfx.Queue("mail"),
+	rdb := fx.Supply(fx.Annotate(zqtest.Shared(t).Client(), fx.ResultTags(`name:"big-billing"`)))
+	started(t, rdb, zqfx.Module(zqfx.ProducerOnly()), zqfx.Queue("orders"), zqfx.Queue("mail"),
 		zqfx.Module(billing, zqfx.ProducerOnly()), fx.Populate(&given))
 	on := true
 	want := zqfx.Config{

@@ -253,7 +253,8 @@ func ExampleConfig() {
 		fx.StopTimeout(25*time.Second),
 		fx.Invoke(func(decorated zqfx.Config) { c = decorated }),
 	)
-	check(app.Err())
+	check(app.Start(context.Background()))
+	check(app.Stop(context.Background()))
 	c.RedisURL = "redis://app:secret@redis.internal:6379/0"
 	fmt.Println(strings.ReplaceAll(c.String(), " ", "\n")) // without its secrets
 	// Output:

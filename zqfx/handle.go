@@ -113,9 +113,11 @@ func registerConstructor(
 	return register(d, opts, func(i instance) fx.Option {
 		// A name, for the same type may be provided by the application; private, for it is nobody else's.
 		name := "zqfx handler of " + d.at.base()
+		missing := d.at.fault(d.String(), invalid("constructor's result", "nil", "a handler"))
 		return fx.Options(
 			fx.Provide(fx.Annotated{Name: name, Target: constructor}, fx.Private),
-			fx.Provide(fx.Annotate(adapter(result, d, build), fx.ParamTags(`name:"`+name+`"`), fx.ResultTags(i.groupTag(groupBuilt)))),
+			fx.Provide(fx.Annotate(adapter(result, missing, build), fx.ParamTags(`name:"`+name+`"`),
+				fx.ResultTags(i.groupTag(groupBuilt)))),
 		)
 	})
 }

@@ -148,9 +148,11 @@ func TestB19OutageShowsAndPasses(t *testing.T) {
 			zqtest.Eventually(t, limit, func() bool { return h.Check(t.Context()) != nil }, "it is not ready")
 			answers(t, h, 503, queue+" is degraded: ")
 			back()
+			ready := func() bool { return h.Check(t.Context()) == nil }
+			zqtest.Eventually(t, limit, ready, "it is ready, without a message that shows it")
 			sendInTheEnd(t, p, queue, "after")
 			want(t, ran, "after")
-			zqtest.Eventually(t, limit, func() bool { return h.Check(t.Context()) == nil }, "it is ready")
+			zqtest.Eventually(t, limit, ready, "it is ready")
 			stopped(t, app)
 		})
 	}

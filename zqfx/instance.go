@@ -15,7 +15,7 @@ type AnyOption interface {
 }
 
 // Instance puts a declaration into the instance of that name instead of the default one: a second Redis, with
-// its own Module, queues, handlers and chains. name is 1 to 64 of [A-Za-z0-9_-], and not "zq". Everything that
+// its own Module, queues, handlers and chains. name is 1 to 64 of [A-Za-z0-9_-], and not "zq" or "test". Everything that
 // an instance provides has its name as a tag: name:"billing" for Config, *Producers, *Health and senders,
 // name:"billing.orders" for a queue's *zq.Producer and *zq.Inspector. Its environment variables begin with
 // ZQ_BILLING_; names that differ by case or by - and _ alone share theirs.
@@ -38,10 +38,11 @@ var instanceName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // fault is set for a name that could not stand in a tag, or that means something else.
 func (i instance) fault() error {
-	if i == "" || i != "zq" && instanceName.MatchString(string(i)) {
+	reserved := i == "zq" || strings.EqualFold(string(i), "test") // ZQ_TEST_REDIS_URL is package zqfxtest's
+	if i == "" || !reserved && instanceName.MatchString(string(i)) {
 		return nil
 	}
-	return invalid("instance", strings.ToValidUTF8(string(i), "?"), `1 to 64 of [A-Za-z0-9_-], not "zq"`)
+	return invalid("instance", strings.ToValidUTF8(string(i), "?"), `1 to 64 of [A-Za-z0-9_-], not "zq" or "test"`)
 }
 
 // nameTag is the tag of what the instance provides once.

@@ -122,7 +122,7 @@ func TestF8WhatIsThereOnceIsRefusedTwice(t *testing.T) {
 
 func TestInstanceNamesThatCannotStandInATagAreRefused(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"zq", `a"b`, "a b", "a.b", "ä", "\xff", strings.Repeat("a", 65)} {
+	for _, name := range []string{"zq", "test", "TEST", `a"b`, "a b", "a.b", "ä", "\xff", strings.Repeat("a", 65)} {
 		for what, option := range map[string]fx.Option{
 			"Module()":                      zqfx.Module(zqfx.Instance(name)),
 			`Queue("q")`:                    zqfx.Queue("q", zqfx.Instance(name)),
@@ -137,7 +137,8 @@ func TestInstanceNamesThatCannotStandInATagAreRefused(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"a", "A-b_9", strings.Repeat("a", 64)} {
-		built(t, zqfx.Module(zqfx.Instance(name), zqfx.ProducerOnly()))
+		rdb := fx.Supply(fx.Annotate(zqtest.Shared(t).Client(), fx.ResultTags(`name:"`+name+`"`)))
+		built(t, rdb, zqfx.Module(zqfx.Instance(name), zqfx.ProducerOnly()))
 	}
 }
 

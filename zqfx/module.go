@@ -71,6 +71,7 @@ func Module(opts ...ModuleOption) fx.Option {
 	if !m.producerOnly && !m.offByEnv {
 		parts = append(parts, m.provideWorker())
 	}
+	parts = append(parts, fx.Invoke(func(*stacks) {})) // producers get them and do not ask for them
 	return fx.Module(name, parts...)
 }
 
@@ -120,7 +121,8 @@ func (m *module) provideSurroundings() fx.Option {
 func (m *module) provideParts() fx.Option {
 	own := m.instance.nameTag()
 	return fx.Options(
-		fx.Provide(fx.Private, newStacks),
+		fx.Provide(fx.Private, func() *stacksToCome { return &stacksToCome{} }, newInspectors),
+		fx.Provide(fx.Private, fx.Annotate(newStacks, fx.ParamTags("", "", "", "", "", "", m.instance.groupTag(groupLate)))),
 		fx.Provide(fx.Annotate(newProducers, fx.ResultTags(own))),
 		fx.Provide(fx.Annotate(
 			func(lc fx.Lifecycle, p *plan, l *link) *Health { return newHealth(lc, m, p, l) }, fx.ResultTags(own))),

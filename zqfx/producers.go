@@ -20,21 +20,22 @@ const closeTime = time.Second
 type Producers struct {
 	plan   *plan
 	link   *link
-	stacks *stacks
+	stacks *stacksToCome
+	looks  inspectors
 
 	mu     sync.Mutex
 	made   map[string]*zq.Producer
 	closed bool
 }
 
-func newProducers(lc fx.Lifecycle, p *plan, l *link, s *stacks) *Producers {
-	ps := &Producers{plan: p, link: l, stacks: s, made: make(map[string]*zq.Producer)}
+func newProducers(lc fx.Lifecycle, p *plan, l *link, s *stacksToCome, looks inspectors) *Producers {
+	ps := &Producers{plan: p, link: l, stacks: s, looks: looks, made: make(map[string]*zq.Producer)}
 	lc.Append(fx.StopHook(ps.close))
 	return ps
 }
 
 // For is the producer of a declared queue, always the same one; it has the queue's settings and chain. It does no
-// I/O. Do not close it.
+// I/O. Do not close it. It sends once the application is built: the chain may have parts that want a producer.
 func (ps *Producers) For(queue string) (*zq.Producer, error) {
 	q := ps.plan.queues[queue]
 	if q == nil {
@@ -48,7 +49,7 @@ func (ps *Producers) For(queue string) (*zq.Producer, error) {
 	if ps.closed {
 		return nil, fmt.Errorf("zqfx: producer of %s: %w", queue, zq.ErrClosed)
 	}
-	opts := append(q.settings.producerOptions(), zq.WithSendMiddleware(ps.stacks.byQueue[queue].Send...))
+	opts := append(q.settings.producerOptions(), zq.WithSendMiddleware(ps.stacks.sends(queue)))
 	p, err := zq.NewProducer(ps.link.rdb, queue, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("zqfx: producer of %s: %w", queue, err)
@@ -59,7 +60,7 @@ func (ps *Producers) For(queue string) (*zq.Producer, error) {
 
 // Inspector is the inspector of a declared queue.
 func (ps *Producers) Inspector(queue string) (*zq.Inspector, error) {
-	if i := ps.stacks.inspectors[queue]; i != nil {
+	if i := ps.looks[queue]; i != nil {
 		return i, nil
 	}
 	return nil, ps.unknown(queue)

@@ -81,6 +81,7 @@ const (
 	groupHandlers = "handlers" // *handlerDecl
 	groupBuilt    = "built"    // builtHandler
 	groupChains   = "chains"   // chainDecl
+	groupLate     = "late"     // builtChain
 )
 
 // oneQueueOfAName is the first that Queue provides: what fx says of a second one names it.
