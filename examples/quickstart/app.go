@@ -32,6 +32,9 @@ type streams struct {
 func application(o options, std streams, b *books) fx.Option {
 	queue := `name:"` + o.queue + `"` // of the producer and the inspector that zqfx.Queue provides
 	return fx.Options(
+		// Needs all the rest. First, so that nothing is opened if something is missing: fx invokes what modules have,
+		// in their order, and then its own.
+		fx.Module("story", fx.Invoke(func(*story) {})),
 		zqfx.Module(), // with the *redis.Client of newServer
 		zqfx.Queue(o.queue, zqfx.Ordered(), zqfx.Concurrency(16), zqfx.MaxAttempts(maxAttempts), zqfx.Lease(lease)),
 		zqfx.Handle(o.queue, OrderEvent, newShop),
@@ -43,7 +46,6 @@ func application(o options, std streams, b *books) fx.Option {
 			fx.Annotate(newSender, fx.ParamTags(queue)),
 			fx.Annotate(newOperator, fx.ParamTags(queue)),
 		),
-		fx.Invoke(func(*story) {}), // needs all the rest
 		fx.WithLogger(quiet),
 	)
 }
