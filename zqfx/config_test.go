@@ -121,6 +121,7 @@ func settings() map[string]setting {
 		"ConfirmEach":   {zqfx.ConfirmEach(), queue{ConfirmEach: true}, consumer{ConfirmEach: true}},
 		"DeadRetention": {zqfx.DeadRetention(time.Hour), queue{DeadRetention: time.Hour}, consumer{DeadRetention: time.Hour}},
 		"DeadMax":       {zqfx.DeadMax(9), queue{DeadMax: 9}, consumer{DeadMax: 9}},
+		"DedupeMax":     {zqfx.DedupeMax(2000), queue{DedupeMax: 2000}, consumer{DedupeMax: 2000}},
 		"Grace":         {zqfx.Grace(time.Second), queue{Grace: time.Second}, consumer{Grace: time.Second}},
 		"DrainTime":     {zqfx.DrainTime(time.Second), queue{DrainTime: time.Second}, consumer{DrainTime: time.Second}},
 	}
@@ -206,7 +207,7 @@ func TestConfigZeroInCodeIsRefusedAsWritten(t *testing.T) {
 		"Concurrency is 0": zqfx.Concurrency(0), "ClaimAhead is 0": zqfx.ClaimAhead(0), "KeyPrefetch is 0": zqfx.KeyPrefetch(0),
 		"MaxAttempts is 0": zqfx.MaxAttempts(0), "MaxLosses is 0": zqfx.MaxLosses(0), "Lease is 0s": zqfx.Lease(0),
 		"MaxRun is 0s": zqfx.MaxRun(0), "Grace is 0s": zqfx.Grace(0), "DrainTime is 0s": zqfx.DrainTime(0),
-		"DeadRetention is 0s": zqfx.DeadRetention(0), "DeadMax is 0": zqfx.DeadMax(0), "MaxBody is 0": zqfx.MaxBody(0),
+		"DeadRetention is 0s": zqfx.DeadRetention(0), "DeadMax is 0": zqfx.DeadMax(0), "DedupeMax is 0": zqfx.DedupeMax(0), "MaxBody is 0": zqfx.MaxBody(0),
 		"MinReplicas is 0": zqfx.MinReplicas(0, time.Second), "MinReplicasWithin is 0s": zqfx.MinReplicas(1, 0),
 	}
 	for want, option := range zeros {

@@ -45,6 +45,7 @@ type QueueConfig struct {
 	ConfirmEach   bool          `yaml:"confirm_each"`
 	DeadRetention time.Duration `yaml:"dead_retention"`
 	DeadMax       int           `yaml:"dead_max"`
+	DedupeMax     int           `yaml:"dedupe_max"`
 	// Of the queue's producers.
 	DedupeWindow      time.Duration `yaml:"dedupe_window"` // NoDedupe for none
 	MaxBody           int           `yaml:"max_body"`      // bytes
@@ -107,7 +108,7 @@ func (s *settings) consumerConfig(log *slog.Logger) zq.ConsumerConfig {
 		Concurrency: s.Concurrency, ClaimAhead: s.ClaimAhead, KeyPrefetch: s.KeyPrefetch, Lease: s.Lease,
 		MaxAttempts: s.MaxAttempts, MaxLosses: s.MaxLosses, MaxRun: s.MaxRun, Grace: s.Grace, DrainTime: s.DrainTime,
 		RetryDelay: s.retryDelay, OnFailure: onFailure, OnDeath: onDeath, ConfirmEach: s.ConfirmEach,
-		DeadRetention: s.DeadRetention, DeadMax: s.DeadMax, Logger: log,
+		DeadRetention: s.DeadRetention, DeadMax: s.DeadMax, DedupeMax: s.DedupeMax, Logger: log,
 	}
 }
 

@@ -87,6 +87,11 @@ func DeadMax(n int) QueueOption {
 	return queueOption(func(s *settings) { s.DeadMax = given(s, "DeadMax", n) })
 }
 
+// DedupeMax is how many ids are remembered after their ack: from 1,000, default 10,000,000.
+func DedupeMax(n int) QueueOption {
+	return queueOption(func(s *settings) { s.DedupeMax = given(s, "DedupeMax", n) })
+}
+
 // RetryDelay is the pause before the next attempt where the chain does not say; zq.DefaultRetryDelay unless set.
 // It must be safe for concurrent use.
 func RetryDelay(fn func(d *zq.Delivery, err error) time.Duration) QueueOption {

@@ -100,7 +100,7 @@ type rehearsal struct {
 const rehearsalClaim = "rehearsal"
 
 func (r *rehearsal) enqueue() error {
-	_, err := r.s.scripts.Enqueue(r.ctx, r.s.rdb, r.k, uuid.NewString(), []script.Placement{
+	_, err := r.s.scripts.Enqueue(r.ctx, r.s.rdb, r.k, 0, uuid.NewString(), []script.Placement{
 		{ID: "a", Key: "k"}, {ID: "b", Key: "k"}, {ID: "c"}, {ID: "d"}, {ID: "e"}, {ID: "f"},
 		{ID: "g", Due: script.After(time.Hour), Score: "1"},
 	})
@@ -134,7 +134,7 @@ func (r *rehearsal) claimAll() error {
 		return fmt.Errorf("claimed %d of 6 messages", len(got.Messages))
 	}
 	r.taken = got.Messages
-	_, err = r.s.scripts.Heartbeat(r.ctx, r.s.rdb, r.k, time.Minute, []string{rehearsalClaim})
+	_, err = r.s.scripts.Heartbeat(r.ctx, r.s.rdb, r.k, time.Minute, script.Worker{ID: "w"}, []string{rehearsalClaim})
 	return err
 }
 

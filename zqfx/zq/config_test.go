@@ -28,6 +28,7 @@ func TestConsumerConfigRanges(t *testing.T) {
 		{"MaxAttempts", []any{0, 1, 1_000_000}, []any{-1, 1_000_001, tiny, huge}},
 		{"MaxLosses", []any{0, 1, 1000}, []any{-1, 1001, tiny, huge}},
 		{"DeadMax", []any{0, 1, 1<<31 - 1}, []any{-1, 1 << 31, tiny, huge}},
+		{"DedupeMax", []any{0, 1000, 1<<31 - 1}, []any{-1, 999, 1 << 31, tiny, huge}},
 		{
 			"Lease", []any{time.Duration(0), zq.MinLease, zq.MaxLease},
 			[]any{time.Duration(-1), zq.MinLease - 1, zq.MaxLease + 1, time.Duration(1), time.Duration(huge)},
@@ -85,8 +86,8 @@ func TestConsumerConfigAllFaultsAtOnce(t *testing.T) {
 			fields = append(fields, "config."+v.Type().Field(i).Name)
 		}
 	}
-	if len(fields) != 13 {
-		t.Errorf("%d fields with a range; the table of TestConsumerConfigRanges has 13", len(fields))
+	if len(fields) != 14 {
+		t.Errorf("%d fields with a range; the table of TestConsumerConfigRanges has 14", len(fields))
 	}
 	_, err := zq.NewConsumer(nowhere(t), "q", zq.HandlerFunc(noop), cfg)
 	wantFaults(t, err, fields...)

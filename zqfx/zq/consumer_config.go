@@ -76,6 +76,9 @@ type ConsumerConfig struct {
 	// 100,000. The oldest go first, and are counted as purged.
 	DeadRetention time.Duration
 	DeadMax       int
+	// DedupeMax bounds the ids that are remembered after their ack: at least 1,000, default 10,000,000. Beyond it those
+	// whose window ends next are forgotten early, and counted (Counters.Forgotten).
+	DedupeMax int
 	// Logger gets changes of state and what nobody else can be told; slog.Default unless set. Never bodies,
 	// keys or headers.
 	Logger *slog.Logger
@@ -98,6 +101,7 @@ type OrderedConfig struct {
 	ConfirmEach   bool
 	DeadRetention time.Duration
 	DeadMax       int
+	DedupeMax     int
 	Logger        *slog.Logger
 	Observers     []Observer
 }
@@ -107,7 +111,7 @@ func (c OrderedConfig) config() ConsumerConfig {
 		Concurrency: c.Concurrency, KeyPrefetch: c.KeyPrefetch, Lease: c.Lease, MaxAttempts: c.MaxAttempts,
 		MaxLosses: c.MaxLosses, MaxRun: c.MaxRun, Grace: c.Grace, DrainTime: c.DrainTime, RetryDelay: c.RetryDelay,
 		OnFailure: BlockKey, OnDeath: c.OnDeath, ConfirmEach: c.ConfirmEach, DeadRetention: c.DeadRetention,
-		DeadMax: c.DeadMax, Logger: c.Logger, Observers: c.Observers,
+		DeadMax: c.DeadMax, DedupeMax: c.DedupeMax, Logger: c.Logger, Observers: c.Observers,
 	}
 }
 
@@ -129,6 +133,7 @@ func (c ConsumerConfig) withDefaults() ConsumerConfig {
 	orInt(&c.MaxAttempts, 10)
 	orInt(&c.MaxLosses, 3)
 	orInt(&c.DeadMax, 100_000)
+	orInt(&c.DedupeMax, 10_000_000)
 	orTime(&c.Lease, 30*time.Second)
 	orTime(&c.MaxRun, time.Hour)
 	orTime(&c.Grace, 5*time.Second)
@@ -162,6 +167,7 @@ func (c *ConsumerConfig) validate() error {
 	number("MaxAttempts", c.MaxAttempts, 1, 1_000_000)
 	number("MaxLosses", c.MaxLosses, 1, 1000)
 	number("DeadMax", c.DeadMax, 1, 1<<31-1)
+	number("DedupeMax", c.DedupeMax, 1000, 1<<31-1)
 	span("Lease", c.Lease, MinLease, MaxLease)
 	if c.MaxRun != Unlimited {
 		span("MaxRun", c.MaxRun, time.Millisecond, MaxDelay)

@@ -83,7 +83,7 @@ func (s *session) giveUp() {
 		return
 	}
 	for _, cid := range cids {
-		call := script.SettleCall{CID: cid, GiveUp: true, DeadKeep: s.cfg.DeadRetention, DeadMax: s.cfg.DeadMax}
+		call := script.SettleCall{CID: cid, GiveUp: true, DeadKeep: s.cfg.DeadRetention, DeadMax: s.cfg.DeadMax, DoneMax: s.cfg.DedupeMax}
 		if _, err := s.scripts.Settle(ctx, s.rdb, s.keys, &call); err != nil {
 			s.log.trouble("give claims back", err)
 			return // their leases end by themselves

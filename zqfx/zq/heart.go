@@ -55,11 +55,11 @@ func (s *session) extend(ctx context.Context) error {
 		for i, c := range part {
 			cids[i], byID[c.cid] = c.cid, c
 		}
-		lost, err := s.scripts.Heartbeat(ctx, s.rdb, s.keys, s.cfg.Lease, cids)
+		got, err := s.scripts.Heartbeat(ctx, s.rdb, s.keys, s.cfg.Lease, script.Worker{}, cids)
 		if err != nil {
 			return err
 		}
-		for _, cid := range lost {
+		for _, cid := range got.Lost {
 			if c := byID[cid]; c != nil {
 				c.lose()
 				delete(byID, cid)
@@ -104,6 +104,6 @@ const (
 func (s *session) upkeepRules() script.Upkeep {
 	return script.Upkeep{
 		Promote: promoteMost, Reap: reapMost, MaxLosses: s.cfg.MaxLosses, OnDeath: s.cfg.OnDeath.wire(),
-		DeadKeep: s.cfg.DeadRetention, DeadMax: s.cfg.DeadMax,
+		DeadKeep: s.cfg.DeadRetention, DeadMax: s.cfg.DeadMax, DoneMax: s.cfg.DedupeMax, Lease: s.cfg.Lease,
 	}
 }

@@ -184,14 +184,14 @@ func (p *Producer) send(ctx context.Context, places []script.Placement) ([]Recei
 	reached := p.cfg.replicas
 	err := again(ctx, func(ctx context.Context) (err error) {
 		if p.cfg.replicas == 0 {
-			placed, err = p.scripts.Enqueue(ctx, p.rdb, p.keys, token.String(), places)
+			placed, err = p.scripts.Enqueue(ctx, p.rdb, p.keys, 0, token.String(), places)
 			return err
 		}
 		node, err := pinned(ctx, p.rdb, p.keys.Msg, p.cfg.replicaWait)
 		if err != nil {
 			return err
 		}
-		placed, reached, err = p.scripts.EnqueueReplicated(ctx, node, p.keys, token.String(), places, p.cfg.replicas, p.cfg.replicaWait)
+		placed, reached, err = p.scripts.EnqueueReplicated(ctx, node, p.keys, 0, token.String(), places, p.cfg.replicas, p.cfg.replicaWait)
 		return err
 	})
 	p.tokens.give(token, err)

@@ -67,7 +67,9 @@ type settleCall struct {
 }
 
 func (s *session) settleCall(c *claim, batch []outcome) settleCall {
-	call := settleCall{SettleCall: script.SettleCall{CID: c.cid, DeadKeep: s.cfg.DeadRetention, DeadMax: s.cfg.DeadMax}}
+	call := settleCall{SettleCall: script.SettleCall{
+		CID: c.cid, DeadKeep: s.cfg.DeadRetention, DeadMax: s.cfg.DeadMax, DoneMax: s.cfg.DedupeMax,
+	}}
 	var windowed, others []int
 	for i := range batch {
 		switch o := &batch[i]; {

@@ -14,10 +14,13 @@ import (
 type Keys struct {
 	Ready, Locks, Delayed, Leases, Msg, Retry, Suspect, Dead, DeadInfo string
 	Done, Reaped, Ops, OpsAt, Wake, Meta, Stats                        string
+	Holds, Since, Cancels, Progress, Workers, WorkersAt                string
 
 	// LanePrefix, ClaimPrefix and EffectPrefix are completed by an ordering key, a claim's id and the name
 	// of a user's effect key.
 	LanePrefix, ClaimPrefix, EffectPrefix string
+	// HistoryPrefix is completed by the number of an hour since 1970.
+	HistoryPrefix string
 }
 
 // New names the keys of partition p of a queue. Partition 0 has no suffix, so that a queue of one partition
@@ -34,8 +37,10 @@ func named(queue string, partition int, prefix string) Keys {
 		Ready: p + "ready", Locks: p + "locks", Delayed: p + "delayed", Leases: p + "leases",
 		Msg: p + "msg", Retry: p + "retry", Suspect: p + "suspect", Dead: p + "dead", DeadInfo: p + "deadinfo",
 		Done: p + "done", Reaped: p + "reaped", Ops: p + "ops", OpsAt: p + "opsat", Wake: p + "wake",
-		Meta: p + "meta", Stats: p + "stats",
+		Meta: p + "meta", Stats: p + "stats", Holds: p + "holds", Since: p + "since", Cancels: p + "cancels",
+		Progress: p + "progress", Workers: p + "workers", WorkersAt: p + "workersat",
 		LanePrefix: p + "lane:", ClaimPrefix: p + "claim:", EffectPrefix: p + "x:",
+		HistoryPrefix: p + "hist:",
 	}
 }
 
@@ -64,7 +69,7 @@ func Scratch(queue string, partition int, unique string) Keys {
 func (k Keys) All() []string {
 	return []string{
 		k.Ready, k.Locks, k.Delayed, k.Leases, k.Msg, k.Retry, k.Suspect, k.Dead, k.DeadInfo, k.Done, k.Reaped, k.Ops,
-		k.OpsAt, k.Wake, k.Meta, k.Stats, k.Lane("k"), k.Claim("rehearsal"), k.Effect("s"),
+		k.OpsAt, k.Wake, k.Meta, k.Stats, k.Holds, k.Since, k.Cancels, k.Progress, k.Workers, k.WorkersAt, k.Lane("k"), k.Claim("rehearsal"), k.Effect("s"),
 		k.Effect("n"), k.Effect("h"), k.Effect("t"), k.Effect("z"), k.Effect("l"), k.Effect("d"),
 	}
 }

@@ -74,7 +74,8 @@ func TestDamageNoPermission(t *testing.T) {
 func without(t *testing.T, server *zqtest.Server, admin *redis.Client, command string) *redis.Client {
 	t.Helper()
 	user := "no-" + strings.ToLower(command)
-	err := admin.Do(t.Context(), "ACL", "SETUSER", user, "on", "nopass", "~*", "&*", "+@all", "-"+strings.ToLower(command)).Err()
+	err := admin.Do(t.Context(), "ACL", "SETUSER", user, "on", "nopass", "~*", "&*", "+@all",
+		"-"+strings.ToLower(command)).Err()
 	if err != nil {
 		t.Fatalf("user %s: %v", user, err)
 	}
@@ -105,30 +106,30 @@ func runWithout(t *testing.T, s *store, user *redis.Client, c scriptCase, want v
 func partialWithout() map[string]string {
 	return map[string]string{
 		"checkpoint":                "DEL! HDEL! HINCRBY! HSET! INCRBY! LTRIM! PEXPIRE! RPUSH! SADD! SREM! ZADD! ZRANGE!",
-		"claim served":              "DEL! HDEL! HGET! HINCRBY! HSET! ZADD! ZCARD! ZMPOP!",
-		"claim suspect":             "DEL! HDEL! HGET! HINCRBY! HSET! ZADD! ZCARD!",
-		"claim trims":               "DEL! HDEL! HGET! HINCRBY! HSET! ZADD! ZCARD! ZMPOP!",
+		"claim served":              "DEL! HDEL! HEXISTS! HGET! HINCRBY! HSET! HSETNX! ZADD! ZCARD! ZMPOP!",
+		"claim suspect":             "DEL! HDEL! HEXISTS! HGET! HINCRBY! HSET! HSETNX! ZADD! ZCARD!",
+		"claim trims":               "DEL! HDEL! HEXISTS! HGET! HINCRBY! HSET! HSETNX! ZADD! ZCARD! ZMPOP!",
 		"enqueue batch":             "HINCRBY! ZADD! ZRANGE!",
-		"heartbeat all":             "HINCRBY!",
-		"reap all":                  "DEL! HDEL! HGET! HINCRBY! HSET! ZADD!",
-		"reap buries":               "DEL! HDEL! HGET! HINCRBY! HSET! ZADD!",
-		"remove_dead z1":            "HDEL! HINCRBY!",
+		"heartbeat all":             "HINCRBY! HSET! ZRANGE!",
+		"reap all":                  "DEL! HDEL! HEXISTS! HGET! HINCRBY! HSET! HSETNX! ZADD! ZCARD!",
+		"reap buries":               "DEL! HDEL! HEXISTS! HGET! HINCRBY! HSET! HSETNX! ZADD! ZCARD!",
+		"remove_dead z1":            "EXISTS! HDEL! HINCRBY!",
 		"replay now, keyed":         "HDEL! HINCRBY! ZADD! ZRANGE! ZREM!",
 		"replay original":           "HDEL! HINCRBY! ZADD! ZRANGE! ZREM!",
 		"resume_key halted":         "ZADD!",
-		"settle ack":                "EXISTS! HDEL! HGET! HINCRBY! ZADD! ZRANGE!",
+		"settle ack":                "EXISTS! HDEL! HEXISTS! HGET! HINCRBY! ZADD! ZRANGE!",
 		"settle ack with":           "DEL! EXISTS! HDEL! HINCRBY! HSET! INCRBY! LTRIM! PEXPIRE! RPUSH! SADD! SET! SREM! ZADD! ZCARD! ZRANGE!",
 		"settle ack with, keyed":    "DEL! EXISTS! HDEL! HINCRBY! HSET! INCRBY! LTRIM! PEXPIRE! RPUSH! SADD! SET! SREM! ZADD! ZCARD! ZRANGE!",
 		"settle dead":               "EXISTS! HDEL! HSET! ZADD! ZCARD! ZRANGE!",
-		"settle dead, key follows":  "EXISTS! HDEL! HSET! ZADD! ZCARD! ZRANGE!",
+		"settle dead, key follows":  "EXISTS! HDEL! HSET! HSETNX! ZADD! ZCARD! ZRANGE!",
 		"settle dead, key goes on":  "EXISTS! HDEL! HSET! ZADD! ZCARD! ZRANGE!",
-		"settle dead, key halts":    "EXISTS! HDEL! HSET! ZADD! ZCARD! ZRANGE!",
+		"settle dead, key halts":    "EXISTS! HDEL! HSET! HSETNX! ZADD! ZCARD! ZRANGE!",
 		"settle give up":            "EXISTS! ZADD!",
 		"settle retry at once":      "EXISTS! HSET! ZADD! ZCARD! ZRANGE!",
 		"settle retry later":        "EXISTS! HSET! ZADD! ZCARD! ZRANGE!",
 		"settle retry, key blocked": "EXISTS! ZADD! ZCARD!",
 		"settle retry, key free":    "EXISTS! HSET! ZADD! ZCARD! ZRANGE!",
-		"settle retry, key waits":   "EXISTS! HSET! ZADD! ZCARD! ZRANGE!",
-		"settle windowed":           "EXISTS! HDEL! HINCRBY! HSET! ZADD! ZRANGE!",
+		"settle retry, key waits":   "EXISTS! HSET! HSETNX! ZADD! ZCARD! ZRANGE!",
+		"settle windowed":           "EXISTS! HDEL! HEXISTS! HINCRBY! HSET! ZADD! ZCARD! ZRANGE!",
 	}
 }

@@ -13,9 +13,9 @@ func (s *Set) Pause(ctx context.Context, c Run, k keys.Keys, on bool) (bool, err
 	return number(reply) == 1, err
 }
 
-// ResumeKey lets a halted key go on; it says whether it was halted.
+// ResumeKey lets a halted or paused key go on; it says whether it was either.
 func (s *Set) ResumeKey(ctx context.Context, c Run, k keys.Keys, key string) (bool, error) {
-	names := []string{k.Locks, k.Ready, k.Suspect, k.Retry, k.Wake}
+	names := []string{k.Locks, k.Ready, k.Suspect, k.Retry, k.Wake, k.Holds, k.Since}
 	reply, err := s.resumeKey.run(ctx, c, names, []any{k.LanePrefix, key})
 	return number(reply) == 1, err
 }
@@ -30,6 +30,7 @@ type Replayed struct {
 func (s *Set) Replay(ctx context.Context, c Run, k keys.Keys, token, member string, atEnd bool) (Replayed, error) {
 	names := []string{
 		k.Dead, k.DeadInfo, k.Msg, k.Retry, k.Locks, k.Ready, k.Suspect, k.Delayed, k.Wake, k.Meta, k.Stats, k.Ops, k.OpsAt,
+		k.Holds, k.Since,
 	}
 	order := "original"
 	if atEnd {
@@ -45,6 +46,6 @@ func (s *Set) Replay(ctx context.Context, c Run, k keys.Keys, token, member stri
 
 // RemoveDead drops a dead letter for good; it says whether it was there.
 func (s *Set) RemoveDead(ctx context.Context, c Run, k keys.Keys, member string) (bool, error) {
-	reply, err := s.removeDead.run(ctx, c, []string{k.Dead, k.DeadInfo, k.Msg, k.Stats}, []any{member})
+	reply, err := s.removeDead.run(ctx, c, []string{k.Dead, k.DeadInfo, k.Msg, k.Stats, k.Retry, k.Progress, k.Cancels}, []any{member})
 	return number(reply) == 1, err
 }

@@ -93,7 +93,7 @@ func anyUpkeep() script.Upkeep {
 }
 
 func (s *store) enqueue(token string, list []script.Placement) (script.Placed, error) {
-	return s.set.Enqueue(s.ctx, s.run, s.names, token, list)
+	return s.set.Enqueue(s.ctx, s.run, s.names, 0, token, list)
 }
 
 func (s *store) claimCall(call script.ClaimCall) (script.Claimed, error) {
@@ -191,7 +191,7 @@ func claimCases() []scriptCase {
 		}
 	}
 	heartbeat := func(s *store, _ func(string) string) error {
-		_, err := s.set.Heartbeat(s.ctx, s.run, s.names, time.Minute, []string{cidLive, cidOver, cidGone})
+		_, err := s.set.Heartbeat(s.ctx, s.run, s.names, time.Minute, script.Worker{ID: "w", About: "one"}, []string{cidLive, cidOver, cidGone})
 		return err
 	}
 	return []scriptCase{

@@ -263,9 +263,9 @@ func chunkHeartbeat(t *testing.T, s *store, n int) {
 	for i := range cids {
 		cids[i] = fmt.Sprint("c", i)
 	}
-	lost, err := s.set.Heartbeat(s.ctx, s.run, s.names, 2*time.Minute, cids)
-	if err != nil || len(lost) > 0 {
-		t.Fatalf("lost %v: %v", lost, err)
+	got, err := s.set.Heartbeat(s.ctx, s.run, s.names, 2*time.Minute, script.Worker{}, cids)
+	if err != nil || len(got.Lost) > 0 {
+		t.Fatalf("lost %v: %v", got.Lost, err)
 	}
 	if v := mustRead(t, s); n > 0 && v.Leases["c0"] != float64(epoch+2*time.Minute.Microseconds()) {
 		t.Errorf("leases %v", v.Leases)

@@ -55,21 +55,22 @@ type Placed struct {
 }
 
 // Enqueue adds messages. token names the call: sent again under the same token it has the first outcome.
-func (s *Set) Enqueue(ctx context.Context, c Run, k keys.Keys, token string, list []Placement) (Placed, error) {
-	names, args := enqueueCall(k, token, list)
+// epoch is that of the shape by which the partition was chosen; a *ShapeError tells of another.
+func (s *Set) Enqueue(ctx context.Context, c Run, k keys.Keys, epoch int64, token string, list []Placement) (Placed, error) {
+	names, args := enqueueCall(k, epoch, token, list)
 	reply, err := s.enqueue.run(ctx, c, names, args)
 	if err != nil {
-		return Placed{}, err
+		return Placed{}, shapeError(err)
 	}
 	return readPlaced(reply, len(list))
 }
 
-func enqueueCall(k keys.Keys, token string, list []Placement) ([]string, []any) {
+func enqueueCall(k keys.Keys, epoch int64, token string, list []Placement) ([]string, []any) {
 	names := []string{
 		k.Msg, k.Ready, k.Delayed, k.Locks, k.Done, k.Retry, k.Ops, k.OpsAt, k.Wake, k.Meta, k.Stats, k.Dead, k.Suspect,
 	}
-	args := make([]any, 0, 3+5*len(list))
-	return names, appendPlacements(append(args, token, k.LanePrefix, len(list)), list)
+	args := make([]any, 0, 4+5*len(list))
+	return names, appendPlacements(append(args, token, k.LanePrefix, len(list), epoch), list)
 }
 
 func readPlaced(reply any, n int) (Placed, error) {
@@ -83,9 +84,10 @@ func readPlaced(reply any, n int) (Placed, error) {
 // EnqueueReplicated is Enqueue followed by WAIT on the same connection. It says how many replicas confirmed.
 // c must send a pipeline to the node of the queue.
 func (s *Set) EnqueueReplicated(
-	ctx context.Context, c redis.Cmdable, k keys.Keys, token string, list []Placement, replicas int, within time.Duration,
+	ctx context.Context, c redis.Cmdable, k keys.Keys, epoch int64, token string, list []Placement, replicas int,
+	within time.Duration,
 ) (Placed, int, error) {
-	names, args := enqueueCall(k, token, list)
+	names, args := enqueueCall(k, epoch, token, list)
 	var reply, waited *redis.Cmd
 	send := func(text bool) {
 		// The pipeline's error is that of one of the two commands, which are looked at each by itself.
@@ -104,7 +106,7 @@ func (s *Set) EnqueueReplicated(
 		send(true)
 	}
 	if err := reply.Err(); err != nil {
-		return Placed{}, 0, fmt.Errorf("script enqueue: %w", err)
+		return Placed{}, 0, shapeError(fmt.Errorf("script enqueue: %w", err))
 	}
 	placed, err := readPlaced(reply.Val(), len(list))
 	return placed, int(number(waited.Val())), err

@@ -44,7 +44,8 @@ type Depth struct {
 	Now                                        int64
 	Envelopes, Ready, Delayed, Suspect, Dead   int64
 	Running, KeysHeld, KeysAsleep, KeysSuspect int64
-	KeysHalted, KeysDying, Claims, OldestReady int64
+	KeysHalted, KeysDying, KeysPaused          int64
+	Claims, OldestReady                        int64
 	Paused                                     bool
 	DedupeRecords                              int64
 }
@@ -56,15 +57,15 @@ func (s *Set) Depth(ctx context.Context, c Run, k keys.Keys) (Depth, error) {
 	if err != nil {
 		return Depth{}, err
 	}
-	f, err := list("depth", reply, 16)
+	f, err := list("depth", reply, 17)
 	if err != nil {
 		return Depth{}, err
 	}
 	n := func(i int) int64 { return number(f[i]) }
 	return Depth{
 		Now: n(0), Envelopes: n(1), Ready: n(2), Delayed: n(3), Suspect: n(4), Dead: n(5), Running: n(6),
-		KeysHeld: n(7), KeysAsleep: n(8), KeysSuspect: n(9), KeysHalted: n(10), KeysDying: n(11), Claims: n(12),
-		OldestReady: n(13), Paused: n(14) == 1, DedupeRecords: n(15),
+		KeysHeld: n(7), KeysAsleep: n(8), KeysSuspect: n(9), KeysHalted: n(10), KeysDying: n(11), KeysPaused: n(12),
+		Claims: n(13), OldestReady: n(14), Paused: n(15) == 1, DedupeRecords: n(16),
 	}, nil
 }
 
@@ -72,7 +73,7 @@ func (s *Set) Depth(ctx context.Context, c Run, k keys.Keys) (Depth, error) {
 func (s *Set) Verify(ctx context.Context, c Run, k keys.Keys, most, problems int) (int64, []string, error) {
 	names := []string{
 		k.Ready, k.Delayed, k.Locks, k.Msg, k.Retry, k.Suspect, k.Dead, k.DeadInfo, k.Leases, k.Stats, k.Done,
-		k.Reaped, k.Ops, k.OpsAt,
+		k.Reaped, k.Ops, k.OpsAt, k.Holds, k.Since, k.Cancels, k.Progress, k.Workers, k.WorkersAt,
 	}
 	reply, err := s.verify.run(ctx, c, names, []any{k.LanePrefix, k.ClaimPrefix, most, problems})
 	if err != nil {

@@ -245,9 +245,9 @@ func (x *machine) heartbeat(t *rapid.T) {
 	cids := rapid.SliceOfN(rapid.SampledFrom(x.cids), 0, 5).Draw(t, "cids")
 	micros := oneOf(t, "lease", leaseTime, leaseTime/3)
 	t.Logf("> heartbeat %d %q", micros, cids)
-	got, err := x.s.set.Heartbeat(x.s.ctx, x.s.run, x.s.names, time.Duration(micros)*time.Microsecond, cids)
+	got, err := x.s.set.Heartbeat(x.s.ctx, x.s.run, x.s.names, time.Duration(micros)*time.Microsecond, script.Worker{}, cids)
 	lost := x.m.heartbeat(micros, cids)
-	same(t, "heartbeat", append([]string{}, lost...), got, err)
+	same(t, "heartbeat", append([]string{}, lost...), got.Lost, err)
 }
 
 func (x *machine) checkpoint(t *rapid.T) {

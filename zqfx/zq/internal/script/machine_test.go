@@ -265,7 +265,7 @@ func (x *machine) enqueue(t *rapid.T, call enqueuing) {
 		x.reached["token repeated"]++
 	}
 	list := x.placements(call.list, x.serial%2 == 0)
-	got, err := x.s.set.Enqueue(x.s.ctx, x.s.run, x.s.names, call.token.String(), list)
+	got, err := x.s.set.Enqueue(x.s.ctx, x.s.run, x.s.names, 0, call.token.String(), list)
 	if x.late(t, call.token, err) {
 		return
 	}
@@ -339,7 +339,7 @@ func (x *machine) claimAs(t *rapid.T, cid string) {
 
 // claimed is the model's answer as the script's.
 func (x *machine) claimed(cid string, a answer) script.Claimed {
-	out := script.Claimed{Status: a.status, Fence: a.fence, Now: x.m.now, NextDue: a.next}
+	out := script.Claimed{Status: a.status, Fence: a.fence, Now: x.m.now, NextDue: a.next, Shape: script.Shape{Partitions: 1}}
 	for _, member := range a.members {
 		t := script.Taken{Member: member, Score: number(x.m.claims[cid][member])}
 		if msg := x.m.everKnown[member]; msg != nil {

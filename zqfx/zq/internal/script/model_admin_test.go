@@ -13,10 +13,12 @@ func (m *model) pause(on bool) bool {
 }
 
 func (m *model) resumeKey(key string) bool {
-	if m.locks[key].owner != halted {
-		return false
+	_, was := m.holds[key]
+	delete(m.holds, key)
+	if owner := m.locks[key].owner; owner != halted && owner != held {
+		return was
 	}
-	m.release(key, 0)
+	m.release(key, m.locks[key].alone)
 	return true
 }
 

@@ -170,6 +170,10 @@ func (m *model) reapClaim(cid string, u upkeep) {
 	back, died := map[string]int{}, map[string]bool{}
 	for _, member := range held.sorted() {
 		key := m.keyOf(member)
+		if _, marked := m.cancels[m.field(member)]; marked {
+			m.endCancelled(member)
+			continue
+		}
 		if m.blame(member, held[member], u.losses) {
 			died[key] = true
 			continue
@@ -235,7 +239,7 @@ func (m *model) wakeKey(key string, most int) {
 		delete(lane, member)
 	}
 	if len(doomed) < most {
-		delete(m.locks, key)
+		m.release(key, 0)
 	}
 }
 

@@ -16,7 +16,7 @@ type settlement struct {
 }
 
 type outcome struct {
-	member, verb string // ack, retry or dead
+	member, verb string // ack, retry, dead or cancel
 
 	keep    int64 // ack
 	effects []effect
@@ -131,13 +131,12 @@ func (m *model) take(cid, member string) float64 {
 
 func (m *model) ack(cid, member string) {
 	m.take(cid, member)
-	delete(m.records, m.field(member))
+	m.forget(m.field(member))
 	if m.plain(member) {
 		m.stats["acked_plain"]++
 		return
 	}
-	delete(m.messages, m.field(member))
-	m.stats["acked"]++
+	m.count("acked", 1)
 	m.letGo(cid, m.keyOf(member))
 }
 
@@ -159,6 +158,10 @@ func (m *model) letGo(cid, key string) {
 }
 
 func (m *model) apply(cid string, o outcome) int {
+	if _, marked := m.cancels[m.field(o.member)]; o.verb == "cancel" || marked && o.verb != "ack" {
+		m.strike(cid, o.member, o.verb == "retry" && o.block || o.verb == "dead" && o.policy != "continue")
+		return 1
+	}
 	switch o.verb {
 	case "retry":
 		m.retry(cid, o)
@@ -178,6 +181,30 @@ func (m *model) apply(cid string, o outcome) int {
 		}
 	}
 	return 1
+}
+
+// strike ends a message that was cancelled; its key goes on, after those of it that the claim holds went back.
+func (m *model) strike(cid, member string, back bool) {
+	m.take(cid, member)
+	m.endCancelled(member)
+	key := m.keyOf(member)
+	if key == "" {
+		return
+	}
+	if !back {
+		m.letGo(cid, key)
+		return
+	}
+	alone := m.locks[key].alone
+	m.sendBack(cid, key)
+	m.release(key, alone)
+}
+
+func (m *model) endCancelled(member string) {
+	m.forget(m.field(member))
+	if !m.plain(member) {
+		m.stats["cancelled"]++
+	}
 }
 
 // rouse brings delayed messages forward.
@@ -201,7 +228,7 @@ func (m *model) retry(cid string, o outcome) {
 	if o.charge {
 		rec.attempts++
 		rec.err = o.err
-		m.stats["failed"]++
+		m.count("failed", 1)
 	}
 	score := m.claims[cid][o.member]
 	rec.alone, rec.score = false, number(score)
@@ -214,7 +241,7 @@ func (m *model) retry(cid string, o outcome) {
 		alone := m.locks[key].alone
 		m.sendBack(cid, key)
 		if o.delay > 0 {
-			m.locks[key] = lock{owner: asleep, due: m.now + o.delay}
+			m.block(key, lock{owner: asleep, due: m.now + o.delay})
 		} else {
 			m.release(key, alone)
 		}
@@ -240,8 +267,12 @@ func (m *model) sendBack(cid, key string) {
 		if m.keyOf(member) != key {
 			continue
 		}
-		m.waiting(key)[member] = score
 		delete(m.claims[cid], member)
+		if _, marked := m.cancels[m.field(member)]; marked {
+			m.endCancelled(member)
+			continue
+		}
+		m.waiting(key)[member] = score
 		m.unmark(member)
 	}
 }
@@ -266,7 +297,7 @@ func (m *model) die(cid string, o outcome) {
 	}
 	rec.attempts++
 	rec.alone = false
-	m.stats["failed"]++
+	m.count("failed", 1)
 	m.bury(o.member, m.take(cid, o.member), rec, o.reason, o.err)
 	if key == "" {
 		return
@@ -284,7 +315,7 @@ func (m *model) die(cid string, o outcome) {
 func (m *model) giveUp(cid string) {
 	for _, member := range m.claims[cid].sorted() {
 		if _, still := m.claims[cid][member]; still {
-			m.retry(cid, outcome{member: member, verb: "retry", block: true})
+			m.apply(cid, outcome{member: member, verb: "retry", block: true})
 		}
 	}
 }

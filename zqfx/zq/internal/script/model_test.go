@@ -31,7 +31,11 @@ type model struct {
 	done    map[string]int64     // id to the end of its window
 	ops     map[string]operation // by session
 	stats   map[string]int64
+	history map[string]int64
 	effects map[string]any // string, or map[string]string for a hash
+
+	since, holds      map[string]int64  // by key: since when it is blocked, since when an operator holds it back
+	cancels, progress map[string]string // by field
 }
 
 type message struct {
@@ -52,6 +56,7 @@ const (
 	suspected = "suspect"
 	halted    = "halted"
 	dying     = "dying"
+	held      = "paused"
 )
 
 type record struct {
@@ -122,7 +127,8 @@ func newModel(now int64) *model {
 		ready: zset{}, suspect: zset{}, delayed: zset{}, dead: zset{},
 		lanes: map[string]zset{}, claims: map[string]zset{}, leases: map[string]int64{}, reaped: map[string]int64{},
 		locks: map[string]lock{}, records: map[string]record{}, stories: map[string]story{}, done: map[string]int64{},
-		ops: map[string]operation{}, stats: map[string]int64{}, effects: map[string]any{},
+		ops: map[string]operation{}, stats: map[string]int64{}, effects: map[string]any{}, history: map[string]int64{},
+		since: map[string]int64{}, holds: map[string]int64{}, cancels: map[string]string{}, progress: map[string]string{},
 	}
 }
 
@@ -208,17 +214,44 @@ func (m *model) suspects() zset {
 // release frees a key. It is claimable again if something waits; alone says how many of what waits are to be
 // claimed alone, and a head that has killed a worker is so in any case.
 func (m *model) release(key string, alone int) {
-	delete(m.locks, key)
-	head, score, ok := m.waiting(key).first()
-	if !ok {
+	if m.holds[key] != 0 {
+		m.block(key, lock{owner: held, alone: alone})
 		return
 	}
-	if m.record(head).losses > 0 {
+	head, score, ok := m.waiting(key).first()
+	if ok && m.record(head).losses > 0 {
 		alone = max(alone, 1)
 	}
-	if alone > 0 {
-		m.locks[key] = lock{owner: suspected, alone: alone, score: score}
+	if ok && alone > 0 {
+		m.block(key, lock{owner: suspected, alone: alone, score: score})
+		return
 	}
+	delete(m.locks, key)
+	delete(m.since, key)
+}
+
+// block notes what keeps a key from going on, and since when.
+func (m *model) block(key string, l lock) {
+	m.locks[key] = l
+	if m.since[key] == 0 {
+		m.since[key] = m.now
+	}
+}
+
+// count adds to a total that has a history.
+func (m *model) count(name string, n int64) {
+	m.stats[name] += n
+	if minute := m.now / 60_000_000; n != 0 {
+		m.history[fmt.Sprintf("%d %d%s", minute/60, minute%60, name[:1])] += n
+	}
+}
+
+// forget drops all that is kept of a message that is over.
+func (m *model) forget(field string) {
+	delete(m.messages, field)
+	delete(m.records, field)
+	delete(m.progress, field)
+	delete(m.cancels, field)
 }
 
 func (m *model) bury(member string, score float64, r record, reason, err string) {
@@ -234,9 +267,9 @@ func (m *model) bury(member string, score float64, r record, reason, err string)
 func (m *model) afterDeath(key, policy string, alone int) {
 	switch policy {
 	case "halt":
-		m.locks[key] = lock{owner: halted}
+		m.block(key, lock{owner: halted})
 	case "key":
-		m.locks[key] = lock{owner: dying, due: m.now}
+		m.block(key, lock{owner: dying, due: m.now})
 	default:
 		m.release(key, alone)
 	}
@@ -256,8 +289,8 @@ func (m *model) trim(keep int64, most int) {
 func (m *model) purge(member string) {
 	delete(m.dead, member)
 	delete(m.stories, m.field(member))
+	m.forget(m.field(member))
 	if !m.plain(member) {
-		delete(m.messages, m.field(member))
 		m.stats["purged"]++
 	}
 }

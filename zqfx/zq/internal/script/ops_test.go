@@ -24,7 +24,7 @@ func TestSessionOfCalls(t *testing.T) {
 		for i, id := range ids {
 			list[i].ID = id
 		}
-		return set.Enqueue(ctx, rdb, k, token, list)
+		return set.Enqueue(ctx, rdb, k, 0, token, list)
 	}
 	first, err := enqueue("s:9", "a", "b")
 	if err != nil || first.States != "aa" {

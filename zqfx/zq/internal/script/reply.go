@@ -23,6 +23,19 @@ func list(script string, reply any, n int) ([]any, error) {
 	return items, nil
 }
 
+// texts takes an array of texts.
+func texts(script string, reply any) ([]string, error) {
+	items, err := list(script, reply, 0)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]string, len(items))
+	for i := range items {
+		out[i] = text(items[i])
+	}
+	return out, nil
+}
+
 func text(v any) string {
 	switch v := v.(type) {
 	case string:

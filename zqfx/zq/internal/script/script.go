@@ -17,8 +17,8 @@ import (
 //go:embed lua/*.lua lua/lib/*.lua
 var sources embed.FS
 
-// Layout is the version of what these scripts keep in the store; lua/lib/guard.lua has it too.
-const Layout = 1
+// Layout is the newest version of what lies in the store that these scripts know; lua/lib/guard.lua has it too.
+const Layout = 2
 
 // Script is one operation, ready to run.
 type Script struct {

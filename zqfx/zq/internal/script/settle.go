@@ -27,7 +27,7 @@ type Window struct {
 	Keep   time.Duration
 }
 
-// Outcome is any settlement but a plain ack. Build it with AckWith, Retry or Dead.
+// Outcome is any settlement but a plain ack. Build it with AckWith, Retry, Dead or Cancel.
 type Outcome struct {
 	Member, verb string
 	args         []any
@@ -58,6 +58,9 @@ func Dead(member, reason, errText, onDeath, trace string) Outcome {
 	return Outcome{Member: member, verb: "dead", args: []any{reason, errText, onDeath, trace}}
 }
 
+// Cancel ends a message that an operator has cancelled.
+func Cancel(member string) Outcome { return Outcome{Member: member, verb: "cancel"} }
+
 func flag(b bool) int {
 	if b {
 		return 1
@@ -74,6 +77,7 @@ type SettleCall struct {
 	GiveUp   bool // after the outcomes, give back whatever the claim still holds
 	DeadKeep time.Duration
 	DeadMax  int
+	DoneMax  int // dedupe records that are kept at most
 }
 
 // Len counts the outcomes.
@@ -101,7 +105,7 @@ type Settled struct {
 func (s *Set) Settle(ctx context.Context, c Run, k keys.Keys, call *SettleCall) (Settled, error) {
 	names := []string{
 		k.Claim(call.CID), k.Leases, k.Msg, k.Retry, k.Done, k.Locks, k.Ready, k.Delayed, k.Suspect, k.Dead, k.DeadInfo,
-		k.Reaped, k.Wake, k.Meta, k.Stats,
+		k.Reaped, k.Wake, k.Meta, k.Stats, k.Holds, k.Since, k.Cancels, k.Progress,
 	}
 	reply, err := s.settle.run(ctx, c, names, settleArgs(k, call))
 	if err != nil {
@@ -119,9 +123,9 @@ func (s *Set) Settle(ctx context.Context, c Run, k keys.Keys, call *SettleCall) 
 }
 
 func settleArgs(k keys.Keys, call *SettleCall) []any {
-	args := make([]any, 0, 9+len(call.Acks)+2*len(call.Windowed)+8*len(call.Others))
+	args := make([]any, 0, 10+len(call.Acks)+2*len(call.Windowed)+8*len(call.Others))
 	args = append(args, call.CID, k.LanePrefix, k.EffectPrefix, flag(call.GiveUp), call.DeadKeep.Microseconds(),
-		call.DeadMax, len(call.Acks), len(call.Windowed), len(call.Others))
+		call.DeadMax, call.DoneMax, len(call.Acks), len(call.Windowed), len(call.Others))
 	for _, m := range call.Acks {
 		args = append(args, m)
 	}

@@ -68,7 +68,10 @@ type view struct {
 	Records               map[string]script.Record
 	Stories               map[string]script.Story
 	Stats                 map[string]int64
+	History               map[string]int64 // by hour and field
 	Effects               map[string]any
+	Since, Holds          map[string]string // by key
+	Cancels, Progress     map[string]string // by field
 	Seq                   int64
 	Layout, Paused        bool
 	Strange               []string // keys that no queue has
@@ -80,6 +83,7 @@ func (m *model) view() view {
 		Lanes: map[string]zset{}, Claims: m.claims, Leases: zset{}, Reaped: zset{}, Done: zset{}, OpsAt: zset{},
 		Locks: map[string]string{}, Envelopes: map[string]string{}, Ops: map[string]string{},
 		Records: map[string]script.Record{}, Stories: map[string]script.Story{},
+		Since: texts(m.since), Holds: texts(m.holds), Cancels: m.cancels, Progress: m.progress, History: m.history,
 		Stats: m.stats, Effects: m.effects, Seq: m.seq, Layout: m.touched, Paused: m.paused,
 	}
 	for key, lane := range m.lanes {
@@ -168,6 +172,7 @@ func (s *store) read() (view, error) {
 	v := view{
 		Lanes: map[string]zset{}, Claims: map[string]zset{}, Records: map[string]script.Record{},
 		Stories: map[string]script.Story{}, Stats: map[string]int64{}, Effects: map[string]any{},
+		History: map[string]int64{},
 	}
 	all, err := s.rdb.Keys(s.ctx, strings.TrimSuffix(s.clock, clockKey)+"*").Result()
 	if err != nil {
@@ -182,6 +187,10 @@ func (s *store) read() (view, error) {
 	}
 	r.hash(k.Locks, func(h map[string]string) { v.Locks = h })
 	r.hash(k.Msg, func(h map[string]string) { v.Envelopes = h })
+	r.hash(k.Since, func(h map[string]string) { v.Since = h })
+	r.hash(k.Holds, func(h map[string]string) { v.Holds = h })
+	r.hash(k.Cancels, func(h map[string]string) { v.Cancels = h })
+	r.hash(k.Progress, func(h map[string]string) { v.Progress = h })
 	r.hash(k.Ops, func(h map[string]string) { v.Ops = h })
 	r.hash(k.Retry, v.readRecords)
 	r.hash(k.DeadInfo, v.readStories)
@@ -212,6 +221,14 @@ func (s *store) readNamed(r *reader, v *view, key string) {
 		r.zset(key, func(z zset) { v.Lanes[name] = z })
 	} else if name, ok := strings.CutPrefix(key, s.names.ClaimPrefix); ok {
 		r.zset(key, func(z zset) { v.Claims[name] = z })
+	} else if hour, ok := strings.CutPrefix(key, s.names.HistoryPrefix); ok {
+		r.hash(key, func(h map[string]string) {
+			for field, n := range h {
+				if integer(n) != 0 {
+					v.History[hour+" "+field] = integer(n)
+				}
+			}
+		})
 	} else if name, ok := strings.CutPrefix(key, s.names.EffectPrefix); ok && strings.HasPrefix(name, "h") {
 		r.hash(key, func(h map[string]string) { v.Effects[name] = h })
 	} else if ok && strings.HasPrefix(name, "n") {
@@ -229,7 +246,7 @@ func (s *store) fixed() []string {
 	k := s.names
 	return []string{
 		s.clock, k.Ready, k.Locks, k.Delayed, k.Leases, k.Msg, k.Retry, k.Suspect, k.Dead, k.DeadInfo, k.Done, k.Reaped,
-		k.Ops, k.OpsAt, k.Wake, k.Meta, k.Stats,
+		k.Ops, k.OpsAt, k.Wake, k.Meta, k.Stats, k.Holds, k.Since, k.Cancels, k.Progress, k.Workers, k.WorkersAt,
 	}
 }
 
@@ -255,6 +272,14 @@ func canonical(score string) string {
 		return number(f)
 	}
 	return score
+}
+
+func texts(m map[string]int64) map[string]string {
+	out := map[string]string{}
+	for name, n := range m {
+		out[name] = strconv.FormatInt(n, 10)
+	}
+	return out
 }
 
 func integer(s string) int64 {

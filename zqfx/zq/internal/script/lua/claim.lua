@@ -1,28 +1,34 @@
 -- claim: takes the lowest scores into the processing set claim:<cid>, under one lease.
--- KEYS  ready locks delayed leases msg retry suspect wake meta stats dead deadinfo reaped claim:<cid>
+-- KEYS  ready locks delayed leases msg retry suspect wake meta stats dead deadinfo reaped claim:<cid> holds since
+--       cancels progress
 -- ARGV  cid lane-prefix claim-prefix entries messages per-key lease-micros take-suspect promote-max reap-max
---       max-losses on-death(continue|halt|key) dead-keep-micros dead-max
--- reply {status, fence, now, next due or 0, members, scores, envelopes, retry records}
---       status: empty, served, repeat (this cid was served before), suspect (one message, alone), paused
+--       max-losses on-death(continue|halt|key) dead-keep-micros dead-max canary
+-- reply {status, fence, now, next due or 0, epoch, partitions, version of the limits, then if there are any:
+--       members, scores, envelopes, retry records}
+--       status: empty, served, repeat (this cid was served before), suspect (one message, alone), paused, limited,
+--       reserved (for a canary), opening (the queue grows; messages of its keys are still on their way)
 -- cost  O(messages log N + promote-max + reap-max claims)
 -- invariant: what leaves ready or a lane is in the claim and under its lease when the script ends; a key is
 --       locked by at most one claim
---@use clock guard tally bulk member record lock bury lane promote reap
-local bad = guard({ 'zset', 'hash', 'zset', 'zset', 'hash', 'hash', 'zset', 'zset', 'hash', 'hash', 'zset', 'hash', 'zset', 'zset' })
+--@use clock guard tally bulk member record lock forget cancel bury lane promote reap retention limits canary
+local bad = guard({ 'zset', 'hash', 'zset', 'zset', 'hash', 'hash', 'zset', 'zset', 'hash', 'hash', 'zset', 'hash', 'zset', 'zset', 'hash', 'hash', 'hash', 'hash' })
 if bad then return bad end
 local k = { ready = KEYS[1], locks = KEYS[2], delayed = KEYS[3], leases = KEYS[4], msg = KEYS[5], retry = KEYS[6],
             suspect = KEYS[7], wake = KEYS[8], meta = KEYS[9], stats = KEYS[10], dead = KEYS[11],
-            deadinfo = KEYS[12], reaped = KEYS[13], claim = KEYS[14] }
+            deadinfo = KEYS[12], reaped = KEYS[13], claim = KEYS[14], holds = KEYS[15], since = KEYS[16],
+            cancels = KEYS[17], progress = KEYS[18], now = clock() }
 local cid, prefix, claims = ARGV[1], ARGV[2], ARGV[3]
 local entries, most, per_key = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local lease, promote_max = tonumber(ARGV[7]), tonumber(ARGV[9])
-local now = clock()
-local meta = redis.call('HMGET', k.meta, 'seq', 'paused', 'layout')
+local now = k.now
+local meta = redis.call('HMGET', k.meta, 'seq', 'paused', 'layout', 'epoch', 'partitions', 'limits', 'opening', 'canary',
+  'rate', 'per', 'burst', 'tat', 'inflight')
 bad = newer(meta[3])
 if bad then return bad end
 local fence = math.max(now, (tonumber(meta[1]) or 0) + 1)
 
-local function reply(status, members, scores)
+local function reply(status, members, scores, at)
+  local epoch, parts, limits = meta[4] or '0', meta[5] or '1', meta[6] or '0'
   local fields, next_due = {}, 0
   for i = 1, #members do fields[i] = split(members[i]) end
   if #members == 0 then
@@ -30,12 +36,12 @@ local function reply(status, members, scores)
     local over = redis.call('ZRANGE', k.leases, 0, 0, 'WITHSCORES')
     next_due = tonumber(due[2] or over[2] or 0)
     if over[2] then next_due = math.min(next_due, tonumber(over[2])) end
-    return { status, 0, now, next_due }
+    return { status, 0, now, at or next_due, epoch, parts, limits }
   end
   redis.call('HSET', k.meta, 'seq', string.format('%.0f', fence))
   local envelopes, records = hmget(k.msg, fields), {}
   if redis.call('EXISTS', k.retry) == 1 then records = hmget(k.retry, fields) end
-  return { status, fence, now, next_due, members, scores, envelopes, records }
+  return { status, fence, now, next_due, epoch, parts, limits, members, scores, envelopes, records }
 end
 
 -- Frees first, of nothing: with no memory left the writes that follow still pass, so that what is there can
@@ -55,6 +61,18 @@ reap(k, prefix, claims, now, tonumber(ARGV[10]), tonumber(ARGV[11]), ARGV[12])
 promote(k, prefix, now, promote_max)
 trim_dead(k, now, tonumber(ARGV[13]), tonumber(ARGV[14]))
 if meta[2] then return reply('paused', {}, {}) end
+if meta[7] then return reply('opening', {}, {}) end
+local reserved = reserve(k, meta[8], ARGV[15], lease)
+if reserved then return reply('reserved', {}, {}, reserved) end
+local room, next_at, tat, gap = by_rate(now, meta[9], meta[10], meta[11], meta[12])
+if room == 0 then return reply('limited', {}, {}, next_at) end
+local inflight = number(meta[13])
+if inflight then
+  local left = inflight - in_claims(k, claims)
+  if left <= 0 then return reply('limited', {}, {}, 0) end
+  room = math.min(room or left, left)
+end
+if room then entries, most = math.min(entries, room), math.min(most, room) end
 
 local members, scores, flat, locks = {}, {}, {}, {}
 
@@ -70,6 +88,7 @@ local function hold(status)
   redis.call('ZADD', k.leases, string.format('%.0f', now + lease), cid)
   redis.call('ZREM', k.reaped, cid) -- asked again after an outage: a new claim by the name of a dead one
   hset(k.locks, locks)
+  if tat then redis.call('HSET', k.meta, 'tat', string.format('%.0f', tat + #members * gap)) end
   if redis.call('ZCARD', k.ready) > 0 or redis.call('ZCARD', k.suspect) > 0 then wake(k) end
   return reply(status, members, scores)
 end
@@ -97,7 +116,7 @@ local function take_suspect()
           redis.call('ZREM', prefix .. key, member)
           lock_key(key, 1, math.max(lock.alone - 1, 0))
         else
-          redis.call('HDEL', k.locks, key)
+          unblock(k, key)
         end
       end
     end

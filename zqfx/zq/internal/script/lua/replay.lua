@@ -1,19 +1,19 @@
 -- replay: sends one dead letter back to work with fresh attempts, its last error kept as history.
--- KEYS  dead deadinfo msg retry locks ready suspect delayed wake meta stats ops opsat
+-- KEYS  dead deadinfo msg retry locks ready suspect delayed wake meta stats ops opsat holds since
 -- ARGV  token lane-prefix member order(original|now)
 -- reply the letter of its state: p replayed, else where it is (d delayed, r running, t retry), "" unknown
 -- cost  O(log N); invariant: a message that is not a dead letter does not move
 --@use clock guard tally member record lock bury lane locate ops
-local bad = guard({ 'zset', 'hash', 'hash', 'hash', 'hash', 'zset', 'zset', 'zset', 'zset', 'hash', 'hash', 'hash', 'zset' })
+local bad = guard({ 'zset', 'hash', 'hash', 'hash', 'hash', 'zset', 'zset', 'zset', 'zset', 'hash', 'hash', 'hash', 'zset', 'hash', 'hash' })
 if bad then return bad end
 local k = { dead = KEYS[1], deadinfo = KEYS[2], msg = KEYS[3], retry = KEYS[4], locks = KEYS[5], ready = KEYS[6],
             suspect = KEYS[7], delayed = KEYS[8], wake = KEYS[9], meta = KEYS[10], stats = KEYS[11], ops = KEYS[12],
-            opsat = KEYS[13] }
+            opsat = KEYS[13], holds = KEYS[14], since = KEYS[15], now = clock() }
 local token, prefix, member = ARGV[1], ARGV[2], ARGV[3]
 local outcome, late = first_outcome(k, token)
 if late then return late end
 if outcome then return outcome end
-local now = clock()
+local now = k.now
 local field, key = split(member)
 if not redis.call('ZSCORE', k.dead, member) then
   local envelope = redis.call('HGET', k.msg, field)

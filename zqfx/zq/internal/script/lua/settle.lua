@@ -1,26 +1,30 @@
 -- settle: records the outcomes of messages of one claim, each only if the claim still holds it.
--- KEYS  claim:<cid> leases msg retry done locks ready delayed suspect dead deadinfo reaped wake meta stats
--- ARGV  cid lane-prefix effect-prefix give-up(0|1) dead-keep-micros dead-max acks windowed others,
+-- KEYS  claim:<cid> leases msg retry done locks ready delayed suspect dead deadinfo reaped wake meta stats holds
+--       since cancels progress
+-- ARGV  cid lane-prefix effect-prefix give-up(0|1) dead-keep-micros dead-max done-max acks windowed others,
 --       then acks: member; windowed: member dedupe-micros; others: member verb argc args…
 --         ack     dedupe-micros effects follow-ups rouse, then the effects, the follow-ups (see place), the ids to
 --                 bring forward
 --         retry   delay-micros charge(0|1) block(0|1) error trace
 --         dead    reason error on-death(continue|halt|key) trace
+--         cancel
+--       a message that an operator has cancelled ends by whatever it is given but an ack
 -- reply {count applied, then pairs of place and code for the rest}
 --       code 0 settled before (a repeat), -1 lease lost, else 1 + the place of the effect that may not be applied
 --       (one more than there are: a follow-up cannot be placed)
 -- cost  plain acks a few variadic calls; O(claim) for a keyed retry; invariant: without membership no change
---@use clock guard tally bulk member record lock bury lane locate place effects unhold promote rouse upkeep
-local bad = guard({ 'zset', 'zset', 'hash', 'hash', 'zset', 'hash', 'zset', 'zset', 'zset', 'zset', 'hash', 'zset', 'zset', 'hash', 'hash' })
+--@use clock guard tally bulk member record lock forget cancel bury lane locate place effects unhold promote rouse retention upkeep limits
+local bad = guard({ 'zset', 'zset', 'hash', 'hash', 'zset', 'hash', 'zset', 'zset', 'zset', 'zset', 'hash', 'zset', 'zset', 'hash', 'hash', 'hash', 'hash', 'hash', 'hash' })
 if bad then return bad end
 local k = { claim = KEYS[1], leases = KEYS[2], msg = KEYS[3], retry = KEYS[4], done = KEYS[5], locks = KEYS[6],
             ready = KEYS[7], delayed = KEYS[8], suspect = KEYS[9], dead = KEYS[10], deadinfo = KEYS[11],
-            reaped = KEYS[12], wake = KEYS[13], meta = KEYS[14], stats = KEYS[15] }
-local h = { cid = ARGV[1], prefix = ARGV[2], claim = KEYS[1], now = clock() }
+            reaped = KEYS[12], wake = KEYS[13], meta = KEYS[14], stats = KEYS[15], holds = KEYS[16], since = KEYS[17],
+            cancels = KEYS[18], progress = KEYS[19], now = clock() }
+local h = { cid = ARGV[1], prefix = ARGV[2], claim = KEYS[1], now = k.now }
 local effect_prefix, abandon = ARGV[3], ARGV[4] == '1'
-local acks, windowed, others = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
+local acks, windowed, others = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
 
-local members, at = {}, 9
+local members, at = {}, 10
 local windows, verbs = {}, {}
 for i = 1, acks do members[i] = ARGV[at + i] end
 at = at + acks
@@ -83,10 +87,9 @@ local held = hmget(k.locks, keys)
 redis.call('ZREM', k.leases, '')
 if #gone > 0 then
   zrem(k.claim, gone)
-  hdel(k.msg, fields)
-  if redis.call('EXISTS', k.retry) == 1 then hdel(k.retry, fields) end
+  forget(k, fields)
   zadd(k.done, kept)
-  tally(k.stats, 'acked', #gone - plains)
+  tally_minute(k.stats, 'acked', #gone - plains, k.now)
   if plains > 0 then tally(k.stats, 'acked_plain', plains) end
 end
 local still, freed, armed, claimable = {}, {}, {}, false
@@ -105,8 +108,8 @@ for i = 1, #keys do
 end
 hset(k.locks, still)
 if #freed > 0 then
-  -- A head that has failed may have killed a worker: only then is each looked at on its own.
-  local careful = redis.call('EXISTS', k.retry) == 1
+  -- A head that has failed may have killed a worker, a key may be held back: only then is each looked at on its own.
+  local careful = redis.call('EXISTS', k.retry, k.holds, k.since) > 0
   hdel(k.locks, freed)
   for i = 1, #freed do
     if careful then
@@ -140,10 +143,9 @@ local function ack_with(member, p)
   apply_effects(effect_prefix, list)
   if plan then place_messages(k, h.prefix, plan, first) end
   if forward > 0 then rouse(k, h.prefix, from + follow * FIELDS, forward, h.now) end
-  redis.call('HDEL', k.msg, field)
-  redis.call('HDEL', k.retry, field)
+  forget(k, { field })
   if window > 0 and not plain(field) then redis.call('ZADD', k.done, string.format('%.0f', h.now + window), field) end
-  tally(k.stats, plain(field) and 'acked_plain' or 'acked', 1)
+  if plain(field) then tally(k.stats, 'acked_plain', 1) else tally_minute(k.stats, 'acked', 1, k.now) end
   if key then let_go(k, h, key, 1) end
   return 0
 end
@@ -153,7 +155,7 @@ local function give(member, score, p)
   if ARGV[p + 4] ~= '' then rec.trace = ARGV[p + 4] end
   if ARGV[p + 1] == '1' then
     rec.attempts, rec.err = rec.attempts + 1, ARGV[p + 3]
-    tally(k.stats, 'failed', 1)
+    tally_minute(k.stats, 'failed', 1, k.now)
   end
   give_back(k, h, member, score, rec, tonumber(ARGV[p]), ARGV[p + 2] == '1')
 end
@@ -162,8 +164,14 @@ local function die(member, score, p)
   local rec = read_record(redis.call('HGET', k.retry, (split(member))))
   if ARGV[p + 3] ~= '' then rec.trace = ARGV[p + 3] end
   rec.attempts = rec.attempts + 1
-  tally(k.stats, 'failed', 1)
+  tally_minute(k.stats, 'failed', 1, k.now)
   lay_down(k, h, member, score, rec, ARGV[p], ARGV[p + 1], ARGV[p + 2])
+end
+
+-- Whether the caller takes the others of the key as gone from its claim too.
+local function goes_back(verb, p)
+  if verb == 'retry' then return ARGV[p + 2] == '1' end
+  return ARGV[p + 2] ~= 'continue'
 end
 
 for i = acks + windowed + 1, #members do
@@ -176,7 +184,15 @@ for i = acks + windowed + 1, #members do
     local refused = ack_with(member, p)
     note(i, refused == 0 and 1 or refused + 1)
   else
-    if verb == 'retry' then give(member, score, p) else die(member, score, p) end
+    if verb == 'cancel' then
+      strike(k, h, member, false)
+    elseif is_cancelled(k, (split(member))) then
+      strike(k, h, member, goes_back(verb, p))
+    elseif verb == 'retry' then
+      give(member, score, p)
+    else
+      die(member, score, p)
+    end
     note(i, 1)
   end
 end
@@ -184,9 +200,9 @@ end
 if alive then
   if abandon then give_up(k, h) end
   if redis.call('EXISTS', k.claim) == 0 then redis.call('ZREM', k.leases, h.cid) end
-  if claimable or #armed > 0 or others > 0 or abandon then wake(k) end
+  if claimable or #armed > 0 or others > 0 or abandon or limited(k) then wake(k) end
 end
-if #kept > 0 then forget_done(k, h.now, #kept + 20) end
+if #kept > 0 then forget_done(k, h.now, #kept + 20, tonumber(ARGV[7])) end
 if others > 0 then trim_dead(k, h.now, tonumber(ARGV[5]), tonumber(ARGV[6])) end
 if verdict == -1 and #members > 0 then tally(k.stats, 'refused', #members) end
 table.insert(rest, 1, applied)

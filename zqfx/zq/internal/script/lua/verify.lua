@@ -1,10 +1,11 @@
 -- verify: walks every index and every envelope, both ways, and names what does not agree.
--- KEYS  ready delayed locks msg retry suspect dead deadinfo leases stats done reaped ops opsat
+-- KEYS  ready delayed locks msg retry suspect dead deadinfo leases stats done reaped ops opsat holds since cancels
+--       progress workers workersat
 -- ARGV  lane-prefix claim-prefix most-messages most-problems
 -- reply {"checked" messages, problems…} or an error ZQLARGE if there are more messages than allowed
 -- cost  O(everything), and Redis answers nobody else meanwhile; changes nothing
 --@use guard member record lock lane
-local bad = guard({ 'zset', 'zset', 'hash', 'hash', 'hash', 'zset', 'zset', 'hash', 'zset', 'hash', 'zset', 'zset', 'hash', 'zset' })
+local bad = guard({ 'zset', 'zset', 'hash', 'hash', 'hash', 'zset', 'zset', 'hash', 'zset', 'hash', 'zset', 'zset', 'hash', 'zset', 'hash', 'hash', 'hash', 'hash', 'hash', 'zset' })
 if bad then return bad end
 local k = { ready = KEYS[1], delayed = KEYS[2], locks = KEYS[3], msg = KEYS[4], retry = KEYS[5], suspect = KEYS[6],
             dead = KEYS[7], deadinfo = KEYS[8], leases = KEYS[9], stats = KEYS[10] }
@@ -84,6 +85,11 @@ for i = 1, #locks, 2 do
   lock_of[locks[i]], keys[locks[i]] = read_lock(locks[i + 1]), true
 end
 
+local holds, since = {}, {}
+for _, name in ipairs(redis.call('HKEYS', KEYS[15])) do holds[name], keys[name] = true, true end
+for _, name in ipairs(redis.call('HKEYS', KEYS[16])) do since[name], keys[name] = true, true end
+local stopped = { delayed = true, dying = true, suspect = true, halted = true, paused = true }
+
 local function walk_key(name)
   local lane, got = prefix .. name, redis.call('TYPE', prefix .. name)
   got = got.ok or got
@@ -102,12 +108,14 @@ local function walk_key(name)
   if lock then
     if entries.ready[name] then problem(text .. ' is locked and in ready') end
     local owner = lock.owner
+    if owner == 'paused' and not holds[name] then problem(text .. ' is paused, but nobody holds it back') end
+    if stopped[owner] and not since[name] then problem(text .. ' is ' .. owner .. ' since nobody knows when') end
     if owner == 'delayed' or owner == 'dying' then
       if not entries.delayed[name] then problem(text .. ' is ' .. owner .. ' but not in delayed') end
     elseif owner == 'suspect' then
       if not entries.suspect[name] then problem(text .. ' is suspect but not in suspect') end
       if waiting == 0 then problem(text .. ' is suspect with an empty lane') end
-    elseif owner ~= 'halted' then
+    elseif not stopped[owner] then
       local has = in_claim[owner] and in_claim[owner][name] or 0
       if not owners[owner] then
         problem(text .. ' is locked by claim ' .. show(owner) .. ', which has no lease')
@@ -119,6 +127,8 @@ local function walk_key(name)
     if owner ~= 'suspect' and entries.suspect[name] then problem(text .. ' is in suspect, its lock says ' .. owner) end
     return
   end
+  if holds[name] then problem(text .. ' is held back, but has no lock') end
+  if since[name] then problem(text .. ' is free, but said to be blocked') end
   if entries.delayed[name] or entries.suspect[name] then problem(text .. ' sleeps without a lock') end
   for cid, names in pairs(in_claim) do
     if names[name] then problem(text .. ' has messages in claim ' .. cid .. ' but no lock') end
@@ -148,6 +158,13 @@ if redis.call('HLEN', k.deadinfo) ~= redis.call('ZCARD', k.dead) then problem('d
 for _, field in ipairs(redis.call('HKEYS', k.retry)) do
   if not plain(field) and not known[field] then problem('retry record of ' .. show(field) .. ' without a message') end
 end
+for _, field in ipairs(redis.call('HKEYS', KEYS[17])) do
+  if not plain(field) and not known[field] then problem('mark of the cancelled ' .. show(field) .. ' without a message') end
+end
+for _, field in ipairs(redis.call('HKEYS', KEYS[18])) do
+  if not plain(field) and not known[field] then problem('progress of ' .. show(field) .. ' without a message') end
+end
+if redis.call('HLEN', KEYS[19]) ~= redis.call('ZCARD', KEYS[20]) then problem('workers and workersat differ in size') end
 if redis.call('HLEN', KEYS[13]) ~= redis.call('ZCARD', KEYS[14]) then problem('ops and opsat differ in size') end
 
 local c = redis.call('HMGET', k.stats, 'enqueued', 'acked', 'cancelled', 'purged')

@@ -21,11 +21,18 @@ local function lanes_fit(prefix, names)
   end
 end
 
--- The layout this script set was written for. A newer one in the store stops old code before it writes.
-local LAYOUT = 1
+-- The newest layout that this script set knows: 2 is a queue of several partitions, anything else is 1. A newer one
+-- in the store stops old code before it writes.
+local FIRST_LAYOUT, LAYOUT = 1, 2
 
 local function newer(layout)
   if layout and (tonumber(layout) or LAYOUT + 1) > LAYOUT then
     return redis.error_reply('ZQLAYOUT the store has layout ' .. layout)
   end
+end
+
+-- A caller that knows another number of partitions may have chosen the wrong one.
+local function moved(epoch, partitions, known)
+  epoch, partitions = epoch or '0', partitions or '1'
+  if epoch ~= known then return redis.error_reply('ZQEPOCH ' .. epoch .. ' ' .. partitions) end
 end

@@ -16,12 +16,28 @@ local function to_lane(k, prefix, key, member, score, rec, now, field)
   end
 end
 
--- Makes the entry of a key that nobody holds claimable, unless its lane is empty. "alone" messages of it are
--- still under suspicion, and a head that has killed a worker is so for good.
+-- A key that cannot go on now: what holds it, and since when. k.now is the time.
+local function block(k, key, owner, alone)
+  redis.call('HSET', k.locks, key, write_lock(owner, 0, alone))
+  redis.call('HSETNX', k.since, key, string.format('%.0f', k.now))
+end
+
+local function unblock(k, key)
+  redis.call('HDEL', k.locks, key)
+  redis.call('HDEL', k.since, key)
+end
+
+-- Makes the entry of a key that nobody holds claimable, unless its lane is empty or an operator holds it back.
+-- "alone" messages of it are still under suspicion, and a head that has killed a worker is so for good.
 local function arm(k, prefix, key, alone)
+  if redis.call('HEXISTS', k.holds, key) == 1 then
+    block(k, key, 'paused', alone)
+    redis.call('ZREM', k.ready, '\0' .. key)
+    return false
+  end
   local head = lane_head(prefix, key)
   if not head then
-    redis.call('HDEL', k.locks, key)
+    unblock(k, key)
     redis.call('ZREM', k.ready, '\0' .. key)
     return false
   end
@@ -30,36 +46,32 @@ local function arm(k, prefix, key, alone)
     if rec.losses > 0 then alone = 1 end
   end
   if alone > 0 then
-    redis.call('HSET', k.locks, key, write_lock('suspect', 0, alone))
+    block(k, key, 'suspect', alone)
     redis.call('ZADD', k.suspect, head[2], '\0' .. key)
     redis.call('ZREM', k.ready, '\0' .. key)
     return true
   end
-  redis.call('HDEL', k.locks, key)
+  unblock(k, key)
   redis.call('ZADD', k.ready, head[2], '\0' .. key)
   return true
 end
 
 -- Puts a key to sleep until due; its lane waits behind its head.
 local function sleep_key(k, key, due)
-  redis.call('HSET', k.locks, key, write_lock('delayed', 0, 0))
+  block(k, key, 'delayed', 0)
   redis.call('ZADD', k.delayed, string.format('%.0f', due), '\0' .. key)
 end
 
-local function halt_key(k, key)
-  redis.call('HSET', k.locks, key, write_lock('halted', 0, 0))
-end
-
 -- The rest of the lane follows a dead letter: promotion carries it over, a bounded number a call.
-local function doom_key(k, key, now)
-  redis.call('HSET', k.locks, key, write_lock('dying', 0, 0))
-  redis.call('ZADD', k.delayed, string.format('%.0f', now), '\0' .. key)
+local function doom_key(k, key)
+  block(k, key, 'dying', 0)
+  redis.call('ZADD', k.delayed, string.format('%.0f', k.now), '\0' .. key)
 end
 
 -- What becomes of a key when its head has died.
-local function after_death(k, prefix, key, policy, now, alone)
-  if policy == 'halt' then return halt_key(k, key) end
-  if policy == 'key' then return doom_key(k, key, now) end
+local function after_death(k, prefix, key, policy, alone)
+  if policy == 'halt' then return block(k, key, 'halted', 0) end
+  if policy == 'key' then return doom_key(k, key) end
   arm(k, prefix, key, alone)
 end
 

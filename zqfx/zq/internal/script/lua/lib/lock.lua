@@ -1,6 +1,6 @@
 -- lock of a key: owner "|" messages of it in the owner's claim "|" how many are still to be claimed alone
--- owner: a claim's id, or delayed (its head waits), suspect (its worker died), halted (an operator resumes),
--- dying (its lane is on the way to the dead letters).
+-- owner: a claim's id, or delayed (its head waits), suspect (its worker died), halted (an operator resumes), paused
+-- (an operator holds it), dying (its lane is on the way to the dead letters).
 local function read_lock(raw)
   if not raw then return nil end
   local owner, claimed, alone = string.match(raw, '^(.-)|(%d+)|(%d+)$')

@@ -82,7 +82,7 @@ local function place_messages(k, prefix, plan, first)
   if plan.accepted == 0 then return end
   hset(k.msg, plan.envelopes)
   redis.call('HSET', k.meta, 'seq', string.format('%.0f', first + plan.accepted - 1))
-  tally(k.stats, 'enqueued', plan.accepted)
+  tally_minute(k.stats, 'enqueued', plan.accepted, k.now)
   local claimable = #plan.ready > 0 or #plan.delayed > 0
   hset(k.retry, plan.records)
   zadd(k.delayed, plan.delayed)

@@ -12,7 +12,7 @@ local function drain_dying(k, prefix, key, now, most)
   end
   if #gone > 0 then zrem(prefix .. key, gone) end
   if #members < most * 2 then
-    redis.call('HDEL', k.locks, key)
+    arm(k, prefix, key, 0)
     redis.call('ZREM', k.delayed, '\0' .. key)
   end
 end

@@ -5,15 +5,18 @@
 local TOMBSTONE_KEEP = 24 * 3600 * 1000000
 
 local function reap_message(k, now, member, score, rec, field, losses)
+  if is_cancelled(k, field) then
+    end_cancelled(k, field)
+    return 'gone'
+  end
   if rec.alone == 1 then
     rec.alone, rec.losses = 0, rec.losses + 1
     if rec.losses >= losses then
       bury(k, now, member, field, score, rec, 'lost', 'its worker died or lost its lease')
-      return true
+      return 'dead'
     end
     redis.call('HSET', k.retry, field, write_record(rec))
   end
-  return false
 end
 
 local function reap_claim(k, prefix, claim, cid, now, losses, policy)
@@ -25,12 +28,13 @@ local function reap_claim(k, prefix, claim, cid, now, losses, policy)
     local member, score = members[i], members[i + 1]
     local field, key = split(member)
     local rec = read_record(redis.call('HGET', k.retry, field))
-    local dead = reap_message(k, now, member, score, rec, field, losses)
+    local fate = reap_message(k, now, member, score, rec, field, losses)
     if key then
       if not counts[key] then keys[#keys + 1], counts[key] = key, 0 end
-      counts[key] = counts[key] + 1
-      if dead then died[key] = true else to_lane(k, prefix, key, member, score, rec, now, field) end
-    elseif not dead then
+      if fate == 'dead' then died[key] = true end
+      if not fate then to_lane(k, prefix, key, member, score, rec, now, field) end
+      if fate ~= 'gone' then counts[key] = counts[key] + 1 end
+    elseif not fate then
       redis.call('ZADD', k.suspect, score, member)
     end
   end
@@ -40,7 +44,7 @@ local function reap_claim(k, prefix, claim, cid, now, losses, policy)
     if not lock or lock.owner == cid then
       local alone = lock and lock.alone or 0
       if died[key] then
-        after_death(k, prefix, key, policy, now, alone)
+        after_death(k, prefix, key, policy, alone)
       else
         arm(k, prefix, key, counts[key] + alone)
       end

@@ -29,6 +29,10 @@ end
 
 local function back_to_lane(k, h, key, member, score)
   local field = split(member)
+  if is_cancelled(k, field) then
+    redis.call('ZREM', h.claim, member)
+    return end_cancelled(k, field)
+  end
   local rec = read_record(redis.call('HGET', k.retry, field))
   unmark(k, field, rec)
   redis.call('ZREM', h.claim, member)
@@ -105,7 +109,19 @@ local function lay_down(k, h, member, score, rec, reason, err, policy)
   if policy == 'continue' then return let_go(k, h, key, 1) end
   local lock = holding(k, h, key)
   send_back(k, h, key)
-  if lock then after_death(k, h.prefix, key, policy, h.now, lock.alone) end
+  if lock then after_death(k, h.prefix, key, policy, lock.alone) end
+end
+
+-- A cancelled message ends, and its key goes on; with "back", those of the key that the claim holds return first.
+local function strike(k, h, member, back)
+  local field, key = split(member)
+  redis.call('ZREM', h.claim, member)
+  end_cancelled(k, field)
+  if not key then return end
+  if not back then return let_go(k, h, key, 1) end
+  local lock = holding(k, h, key)
+  send_back(k, h, key)
+  if lock then arm(k, h.prefix, key, lock.alone) end
 end
 
 -- All that the claim still holds goes back, uncharged.
@@ -117,6 +133,8 @@ local function give_up(k, h)
     if key then
       back_to_lane(k, h, key, held[i], held[i + 1])
       if not seen[key] then seen[key], keys[#keys + 1] = true, key end
+    elseif is_cancelled(k, field) then
+      strike(k, h, held[i], false)
     else
       local rec = read_record(redis.call('HGET', k.retry, field))
       give_back(k, h, held[i], held[i + 1], rec, 0, false)
