@@ -177,7 +177,7 @@ func (i *Inspector) Replay(ctx context.Context, id string, opts ...ReplayOption)
 		o.applyReplay(&cfg)
 	}
 	doing := "replay " + i.queue + "/" + clip(id, MaxID)
-	f, err := i.scripts.Find(ctx, i.rdb, i.keys, id)
+	at, f, err := i.find(ctx, id)
 	if err != nil {
 		return wrap(err, doing)
 	}
@@ -187,7 +187,7 @@ func (i *Inspector) Replay(ctx context.Context, id string, opts ...ReplayOption)
 	token := i.tokens.take()
 	var got script.Replayed
 	err = again(ctx, func(ctx context.Context) (err error) {
-		got, err = i.scripts.Replay(ctx, i.rdb, i.keys, token.String(), f.Member, cfg.atEnd)
+		got, err = i.scripts.Replay(ctx, i.rdb, at, token.String(), f.Member, cfg.atEnd)
 		return err
 	})
 	i.tokens.give(token, err)
@@ -205,7 +205,7 @@ func (i *Inspector) Replay(ctx context.Context, id string, opts ...ReplayOption)
 // RemoveDead drops a dead letter for good. ErrNotFound if there is no such message, ErrLive if it is not dead.
 func (i *Inspector) RemoveDead(ctx context.Context, id string) error {
 	doing := "remove dead letter " + i.queue + "/" + clip(id, MaxID)
-	f, err := i.scripts.Find(ctx, i.rdb, i.keys, id)
+	at, f, err := i.find(ctx, id)
 	if err != nil {
 		return wrap(err, doing)
 	}
@@ -216,6 +216,6 @@ func (i *Inspector) RemoveDead(ctx context.Context, id string) error {
 	default:
 		return wrap(ErrLive, doing)
 	}
-	_, err = i.scripts.RemoveDead(ctx, i.rdb, i.keys, f.Member)
+	_, err = i.scripts.RemoveDead(ctx, i.rdb, at, f.Member)
 	return wrap(err, doing)
 }

@@ -32,7 +32,7 @@ func NewInspector(rdb redis.UniversalClient, queue string) (*Inspector, error) {
 	return &Inspector{rdb: rdb, queue: queue, keys: keys.New(queue, 0), scripts: script.New()}, nil
 }
 
-// Depth is how many messages are where, read in one step.
+// Depth is how many messages are where, each partition's part read in one step.
 type Depth struct {
 	// Pending can be claimed or wait behind others of their key. Plain members count where no message with
 	// an envelope is in the queue; beside such messages they show in Ready alone.
@@ -49,7 +49,7 @@ type Depth struct {
 	// Ready counts what a claim can take at once: messages, and keys with at least one message.
 	Ready int64
 	// Keys by what holds them.
-	KeysHeld, KeysWaiting, KeysSuspect, KeysHalted int64
+	KeysHeld, KeysWaiting, KeysSuspect, KeysHalted, KeysPaused int64
 	// Claims are processing sets under a lease.
 	Claims int64
 	// DedupeRecords are ids remembered after their ack.
@@ -69,14 +69,34 @@ func (d Depth) Unfinished() int64 {
 
 // Depth reads the queue's sizes. Its cost grows with the keys that are held or wait.
 func (i *Inspector) Depth(ctx context.Context) (Depth, error) {
-	d, err := i.scripts.Depth(ctx, i.rdb, i.keys)
+	var sum Depth
+	err := i.each(ctx, func(k keys.Keys) error {
+		d, err := i.scripts.Depth(ctx, i.rdb, k)
+		if err == nil {
+			sum.add(readDepth(d))
+		}
+		return err
+	})
 	if err != nil {
 		return Depth{}, wrap(err, "depth of "+i.queue)
 	}
+	return sum, nil
+}
+
+// add sums up partitions.
+func (d *Depth) add(o Depth) {
+	d.Pending, d.Delayed, d.Running, d.Suspect = d.Pending+o.Pending, d.Delayed+o.Delayed, d.Running+o.Running, d.Suspect+o.Suspect
+	d.Dead, d.Ready, d.Claims, d.DedupeRecords = d.Dead+o.Dead, d.Ready+o.Ready, d.Claims+o.Claims, d.DedupeRecords+o.DedupeRecords
+	d.KeysHeld, d.KeysWaiting, d.KeysSuspect = d.KeysHeld+o.KeysHeld, d.KeysWaiting+o.KeysWaiting, d.KeysSuspect+o.KeysSuspect
+	d.KeysHalted, d.KeysPaused = d.KeysHalted+o.KeysHalted, d.KeysPaused+o.KeysPaused
+	d.OldestReady, d.Paused = max(d.OldestReady, o.OldestReady), d.Paused || o.Paused
+}
+
+func readDepth(d script.Depth) Depth {
 	asleep := d.KeysAsleep + d.KeysDying
 	out := Depth{
 		Delayed: max(0, d.Delayed-asleep), Running: d.Running, Suspect: d.Suspect, Dead: d.Dead, Ready: d.Ready,
-		KeysHeld: d.KeysHeld, KeysWaiting: asleep, KeysSuspect: d.KeysSuspect, KeysHalted: d.KeysHalted,
+		KeysHeld: d.KeysHeld, KeysWaiting: asleep, KeysSuspect: d.KeysSuspect, KeysHalted: d.KeysHalted, KeysPaused: d.KeysPaused,
 		Claims: d.Claims, DedupeRecords: d.DedupeRecords, Paused: d.Paused,
 	}
 	out.Pending = max(0, d.Envelopes-d.Dead-d.Running-out.Delayed-max(0, d.Suspect-d.KeysSuspect))
@@ -86,7 +106,7 @@ func (i *Inspector) Depth(ctx context.Context) (Depth, error) {
 	if d.OldestReady > 0 {
 		out.OldestReady = time.Duration(max(0, d.Now-d.OldestReady)) * time.Microsecond
 	}
-	return out, nil
+	return out
 }
 
 // Counters are the queue's totals since it was made. Enqueued = Acked + Cancelled + Purged + what is present;
@@ -103,26 +123,31 @@ type Counters struct {
 	Cancelled  int64
 	Reaped     int64 // claims whose lease ran out
 	Rescued    int64 // messages they held
+	Forgotten  int64 // dedupe records dropped before their window ended, because there were too many
 	Refused    int64 // outcomes, checkpoints and heartbeats of claims whose lease was over
 }
 
 // Counters reads the totals.
 func (i *Inspector) Counters(ctx context.Context) (Counters, error) {
-	all, err := i.rdb.HGetAll(ctx, i.keys.Stats).Result()
+	sum := map[string]int64{}
+	err := i.each(ctx, func(k keys.Keys) error {
+		all, err := i.rdb.HGetAll(ctx, k.Stats).Result()
+		for name, text := range all {
+			if v, bad := strconv.ParseInt(text, 10, 64); bad == nil { // one that was overwritten counts no more
+				sum[name] += v
+			}
+		}
+		return err
+	})
 	if err != nil {
 		return Counters{}, wrap(err, "counters of "+i.queue)
 	}
-	n := func(name string) int64 {
-		v, err := strconv.ParseInt(all[name], 10, 64)
-		if err != nil {
-			return 0
-		}
-		return v
-	}
+	n := func(name string) int64 { return sum[name] }
 	return Counters{
 		Enqueued: n("enqueued"), Duplicates: n("duplicates"), Acked: n("acked"), AckedPlain: n("acked_plain"),
 		Failed: n("failed"), Dead: n("dead"), Replayed: n("replayed"), Purged: n("purged"), Cancelled: n("cancelled"),
 		Reaped: n("reaped"), Rescued: n("rescued"), Refused: n("refused"),
+		Forgotten: n("forgotten"),
 	}, nil
 }
 
@@ -151,7 +176,7 @@ type Info struct {
 
 // Message looks a message up by id. ErrNotFound if it is unknown or forgotten.
 func (i *Inspector) Message(ctx context.Context, id string) (Info, error) {
-	f, err := i.scripts.Find(ctx, i.rdb, i.keys, id)
+	_, f, err := i.find(ctx, id)
 	if err != nil {
 		return Info{}, wrap(err, "look up "+i.queue+"/"+id)
 	}
@@ -200,21 +225,34 @@ func parseScore(s string) float64 {
 	return f
 }
 
+func (i *Inspector) pause(ctx context.Context, on bool) (changed bool, err error) {
+	err = i.each(ctx, func(k keys.Keys) error {
+		one, err := i.scripts.Pause(ctx, i.rdb, k, on)
+		changed = changed || one
+		return err
+	})
+	return changed, err
+}
+
 // Pause stops claiming, in all consumers; handlers at work finish. It says whether the queue was running.
 func (i *Inspector) Pause(ctx context.Context) (changed bool, err error) {
-	changed, err = i.scripts.Pause(ctx, i.rdb, i.keys, true)
+	changed, err = i.pause(ctx, true)
 	return changed, wrap(err, "pause "+i.queue)
 }
 
 // Resume starts claiming again. It says whether the queue was paused.
 func (i *Inspector) Resume(ctx context.Context) (changed bool, err error) {
-	changed, err = i.scripts.Pause(ctx, i.rdb, i.keys, false)
+	changed, err = i.pause(ctx, false)
 	return changed, wrap(err, "resume "+i.queue)
 }
 
-// ResumeKey lets a key go on that HaltKey stopped. It says whether it was halted.
+// ResumeKey lets a key go on that HaltKey or PauseKey stopped. It says whether either had.
 func (i *Inspector) ResumeKey(ctx context.Context, key string) (changed bool, err error) {
-	changed, err = i.scripts.ResumeKey(ctx, i.rdb, i.keys, key)
+	err = i.each(ctx, func(k keys.Keys) error { // its messages may have several routes
+		one, err := i.scripts.ResumeKey(ctx, i.rdb, k, key)
+		changed = changed || one
+		return err
+	})
 	return changed, wrap(err, "resume a key of "+i.queue)
 }
 
@@ -231,7 +269,7 @@ const VerifyMost = 100_000
 
 const verifyProblems = 100
 
-// Verify walks every index and every envelope, both ways, in one atomic step, and says what does not agree: a
+// Verify walks every index and every envelope, both ways, in one atomic step a partition, and says what does not agree: a
 // message in two places or in none, a key nobody will wake, counters that do not balance. Redis answers
 // nobody else meanwhile, some milliseconds per thousand messages, so it refuses with ErrTooLarge above most,
 // or above VerifyMost if most is 0.
@@ -239,6 +277,12 @@ func (i *Inspector) Verify(ctx context.Context, most int) (Report, error) {
 	if most <= 0 {
 		most = VerifyMost
 	}
-	n, problems, err := i.scripts.Verify(ctx, i.rdb, i.keys, most, verifyProblems)
-	return Report{Messages: n, Problems: problems}, wrap(err, "verify "+i.queue)
+	var out Report
+	err := i.each(ctx, func(k keys.Keys) error {
+		n, problems, err := i.scripts.Verify(ctx, i.rdb, k, most, verifyProblems)
+		out.Messages += n
+		out.Problems = append(out.Problems, problems...)
+		return err
+	})
+	return out, wrap(err, "verify "+i.queue)
 }
