@@ -77,10 +77,7 @@ func (s *session) rehearse(ctx context.Context) error {
 	if err := s.rdb.Del(ctx, k.All()...).Err(); err != nil {
 		return fmt.Errorf("rehearsal: %w", err) // what is not allowed to clear up had better not begin
 	}
-	defer func() {
-		// Left-overs of a rehearsal that was cut off; a name nobody uses again.
-		_ = s.rdb.Del(context.WithoutCancel(ctx), k.All()...).Err()
-	}()
+	defer s.clear(context.WithoutCancel(ctx), k)
 	r := rehearsal{s: s, k: k, ctx: ctx}
 	for _, step := range []func() error{r.enqueue, r.wake, r.claimAll, r.settle, r.dead, r.expire, r.look} {
 		if err := step(); err != nil {
@@ -88,6 +85,17 @@ func (s *session) rehearse(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// clear drops the left-overs of a rehearsal, which may have been cut off: under a name nobody uses again. Of its history
+// it knows the hour by the server's clock.
+func (s *session) clear(ctx context.Context, k keys.Keys) {
+	names := k.All()
+	if now, err := s.rdb.Time(ctx).Result(); err == nil {
+		hour := now.Unix() / 3600
+		names = append(names, k.History(hour), k.History(hour-1))
+	}
+	_ = s.rdb.Del(ctx, names...).Err()
 }
 
 type rehearsal struct {

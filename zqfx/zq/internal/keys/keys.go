@@ -53,6 +53,9 @@ func (k Keys) Claim(cid string) string { return k.ClaimPrefix + cid }
 // Rouse is the name of the marker that ends one consumer's wait, and nobody else's.
 func (k Keys) Rouse(id string) string { return k.Wake + ":" + id }
 
+// History is the name of an hour's history, by its number since 1970.
+func (k Keys) History(hour int64) string { return k.HistoryPrefix + strconv.FormatInt(hour, 10) }
+
 // Effect is the name of a user's key in the queue's own namespace.
 func (k Keys) Effect(name string) string { return k.EffectPrefix + name }
 

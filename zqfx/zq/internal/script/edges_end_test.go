@@ -12,16 +12,16 @@ import (
 // A newer layout stops old code before it writes.
 func edgeLayout(t *testing.T, s *store) {
 	s.put(t, placements(1, "a", "b k")...)
-	if err := s.rdb.HSet(s.ctx, s.names.Meta, "layout", "3").Err(); err != nil {
+	if err := s.rdb.HSet(s.ctx, s.names.Meta, "layout", "2").Err(); err != nil {
 		t.Fatal(err)
 	}
 	before := mustRead(t, s)
 	_, err := s.enqueue("token", placements(1, "c"))
-	if err == nil || !strings.Contains(err.Error(), "ZQLAYOUT the store has layout 3") {
+	if err == nil || !strings.Contains(err.Error(), "ZQLAYOUT the store has layout 2") {
 		t.Errorf("enqueue: %v", err)
 	}
 	err = s.claim("c", time.Minute, 1)
-	if err == nil || !strings.Contains(err.Error(), "ZQLAYOUT the store has layout 3") {
+	if err == nil || !strings.Contains(err.Error(), "ZQLAYOUT the store has layout 2") {
 		t.Errorf("claim: %v", err)
 	}
 	want(t, "the store", before, mustRead(t, s))

@@ -17,8 +17,8 @@ import (
 //go:embed lua/*.lua lua/lib/*.lua
 var sources embed.FS
 
-// Layout is the newest version of what lies in the store that these scripts know; lua/lib/guard.lua has it too.
-const Layout = 2
+// Layout is the version of what these scripts keep in the store; lua/lib/guard.lua has it too.
+const Layout = 1
 
 // Script is one operation, ready to run.
 type Script struct {
@@ -33,14 +33,14 @@ type Set struct {
 }
 
 // New assembles the scripts from their files. It panics if one is missing, which only a broken build can cause.
-func New() *Set { return assemble(nil) }
+func New() *Set { return assemble(sources, nil) }
 
 // WithClock assembles the scripts with another body for the library fragment "clock", for tests that move
 // time. The fragment must define clock().
-func WithClock(lua string) *Set { return assemble(map[string]string{"clock": lua}) }
+func WithClock(lua string) *Set { return assemble(sources, map[string]string{"clock": lua}) }
 
-func assemble(overlay map[string]string) *Set {
-	load := func(name string) Script { return build(name, overlay) }
+func assemble(files fs.FS, overlay map[string]string) *Set {
+	load := func(name string) Script { return build(files, name, overlay) }
 	return &Set{
 		enqueue: load("enqueue"), claim: load("claim"), settle: load("settle"), heartbeat: load("heartbeat"),
 		reap: load("reap"), checkpoint: load("checkpoint"), pause: load("pause"), resumeKey: load("resume_key"),
@@ -66,13 +66,13 @@ func (s Script) SHA() string { return s.sha }
 // Text is the script with its library fragments in front.
 func (s Script) Text() string { return s.text }
 
-func build(name string, overlay map[string]string) Script {
-	body := mustRead("lua/" + name + ".lua")
+func build(files fs.FS, name string, overlay map[string]string) Script {
+	body := mustRead(files, "lua/"+name+".lua")
 	var text strings.Builder
 	for _, fragment := range fragments(body) {
 		lib, ok := overlay[fragment]
 		if !ok {
-			lib = mustRead("lua/lib/" + fragment + ".lua")
+			lib = mustRead(files, "lua/lib/"+fragment+".lua")
 		}
 		text.WriteString(withoutComments(lib))
 	}
@@ -102,8 +102,8 @@ func withoutComments(lua string) string {
 	return b.String()
 }
 
-func mustRead(path string) string {
-	b, err := fs.ReadFile(sources, path)
+func mustRead(files fs.FS, path string) string {
+	b, err := fs.ReadFile(files, path)
 	if err != nil {
 		panic(fmt.Sprintf("zq: script file missing from the build: %v", err))
 	}

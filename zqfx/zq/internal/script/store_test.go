@@ -3,6 +3,7 @@ package script_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,8 +23,15 @@ end
 
 const clockKey = "test-clock"
 
+// mutantDir names a directory whose scripts are tested in place of the built-in ones: see integration/mutants.
+const mutantDir = "ZQ_TEST_SCRIPTS"
+
 func virtualSet() *script.Set {
-	return script.WithClock(strings.ReplaceAll(virtualClock, "clockKey", "'"+clockKey+"'"))
+	clock := strings.ReplaceAll(virtualClock, "clockKey", "'"+clockKey+"'")
+	if dir := os.Getenv(mutantDir); dir != "" {
+		return script.FromDir(dir, clock)
+	}
+	return script.WithClock(clock)
 }
 
 // store is one queue in a Redis, with its scripts and a clock that the test sets.

@@ -28,6 +28,6 @@ if bad then return bad end
 place_messages(k, prefix, plan, first)
 outcome = string.format('%.0f', first) .. '|' .. plan.states
 remember(k, token, now, outcome)
-if not meta[2] then redis.call('HSET', k.meta, 'layout', FIRST_LAYOUT) end
+if not meta[2] then redis.call('HSET', k.meta, 'layout', LAYOUT) end
 if plan.accepted < n then tally(k.stats, 'duplicates', n - plan.accepted) end
 return outcome

@@ -21,9 +21,8 @@ local function lanes_fit(prefix, names)
   end
 end
 
--- The newest layout that this script set knows: 2 is a queue of several partitions, anything else is 1. A newer one
--- in the store stops old code before it writes.
-local FIRST_LAYOUT, LAYOUT = 1, 2
+-- The layout this script set was written for. A newer one in the store stops old code before it writes.
+local LAYOUT = 1
 
 local function newer(layout)
   if layout and (tonumber(layout) or LAYOUT + 1) > LAYOUT then
