@@ -22,10 +22,16 @@ type instance struct {
 	bin, dir string
 	config   [][]string
 	password string
+	bus      bool      // a node of a cluster, with a second port
+	sentinel string    // what a Sentinel watches, in its own words
+	tls      *identity // nil: no TLS
+	fault    error     // of an option
 
-	mu   sync.Mutex
-	port int // 0 until the first start, then fixed
-	proc *process
+	mu      sync.Mutex
+	port    int    // 0 until the first start, then fixed
+	busPort int    // likewise
+	master  string // host:port of whom it starts as a replica of; "" for none
+	proc    *process
 }
 
 func newInstance(dir string, opts []ServerOption) (*instance, error) {
@@ -37,7 +43,7 @@ func newInstance(dir string, opts []ServerOption) (*instance, error) {
 	for _, opt := range opts {
 		opt.applyServer(in)
 	}
-	return in, nil
+	return in, in.fault
 }
 
 // start brings the server up and returns when it answers. The first start
@@ -52,7 +58,7 @@ func (in *instance) start() error {
 	fixed := in.port != 0
 	up := poll(patience, func() bool {
 		if !fixed {
-			if in.port, err = freePort(); err != nil {
+			if err = in.findPorts(); err != nil {
 				return false
 			}
 		}
@@ -65,8 +71,19 @@ func (in *instance) start() error {
 	return nil
 }
 
+func (in *instance) findPorts() (err error) {
+	if in.port, err = freePort(); err != nil || !in.bus {
+		return err
+	}
+	in.busPort, err = freePort()
+	return err
+}
+
 // launch starts the process once on the chosen port and waits for an answer.
 func (in *instance) launch() error {
+	if err := in.writeFiles(); err != nil {
+		return err
+	}
 	log, err := os.OpenFile(in.logPath(), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
@@ -91,7 +108,7 @@ func (in *instance) awaitAnswer() error {
 		if !in.proc.alive() {
 			return true
 		}
-		pid, err = probe(in.addr(), in.password)
+		pid, err = in.probe()
 		return err == nil
 	})
 	switch {
@@ -105,17 +122,6 @@ func (in *instance) awaitAnswer() error {
 		return errors.Join(err, in.proc.kill())
 	}
 	return nil
-}
-
-func (in *instance) args() []string {
-	args := []string{
-		"--port", strconv.Itoa(in.port), "--bind", "127.0.0.1", "--dir", in.dir,
-		"--save", "", "--appendonly", "no", "--daemonize", "no",
-	}
-	for _, setting := range in.config {
-		args = append(args, setting...)
-	}
-	return args
 }
 
 func (in *instance) addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(in.port)) }
@@ -159,6 +165,30 @@ func (in *instance) shutDown() error {
 		return nil
 	}
 	return in.proc.terminate(patience / 4)
+}
+
+// follow makes it a replica, or with "" a master, from its next start on.
+func (in *instance) follow(master string) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.master = master
+}
+
+// killDown ends the server at once if it runs, paused or not.
+func (in *instance) killDown() error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.proc == nil || !in.proc.alive() {
+		return nil
+	}
+	return in.proc.kill()
+}
+
+// running tells whether there is a process, paused or not.
+func (in *instance) running() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.proc != nil && in.proc.alive()
 }
 
 // freePort asks the kernel for a port that is free now; start copes with

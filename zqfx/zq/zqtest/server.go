@@ -39,6 +39,9 @@ func (s *Server) Addr() string { return s.in.addr() }
 // URL is the server's address as redis.ParseURL reads it.
 func (s *Server) URL() string {
 	u := url.URL{Scheme: "redis", Host: s.Addr(), Path: "/0"}
+	if s.in.tls != nil {
+		u.Scheme = "rediss"
+	}
 	if s.in.password != "" {
 		u.User = url.UserPassword("", s.in.password)
 	}
@@ -47,7 +50,7 @@ func (s *Server) URL() string {
 
 // Options are fresh go-redis options that reach the server, defaults otherwise.
 func (s *Server) Options() *redis.Options {
-	return &redis.Options{Addr: s.Addr(), Password: s.in.password}
+	return &redis.Options{Addr: s.Addr(), Password: s.in.password, TLSConfig: s.TLSConfig()}
 }
 
 // Client is a new go-redis client of the server, closed when the test ends.
