@@ -20,5 +20,6 @@ step task test
 # Only now: in a new cache nothing is there to verify before.
 step go mod verify
 step task lint
+step task mutants
 step task test:race
 step task modules

@@ -67,7 +67,7 @@ func (m *model) accept(d draft, seq int64) {
 	}
 	msg := &message{id: d.id, key: d.key, member: member, seq: seq, body: envelopeHead(seq, d.key) + d.body}
 	m.messages[d.id], m.everKnown[member] = msg, msg
-	m.count("enqueued", 1)
+	m.count("enqueued")
 	score := float64(seq)
 	if d.score != "" {
 		score = float64(integer(d.score))

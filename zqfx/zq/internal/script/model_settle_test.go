@@ -136,7 +136,7 @@ func (m *model) ack(cid, member string) {
 		m.stats["acked_plain"]++
 		return
 	}
-	m.count("acked", 1)
+	m.count("acked")
 	m.letGo(cid, m.keyOf(member))
 }
 
@@ -228,7 +228,7 @@ func (m *model) retry(cid string, o outcome) {
 	if o.charge {
 		rec.attempts++
 		rec.err = o.err
-		m.count("failed", 1)
+		m.count("failed")
 	}
 	score := m.claims[cid][o.member]
 	rec.alone, rec.score = false, number(score)
@@ -297,7 +297,7 @@ func (m *model) die(cid string, o outcome) {
 	}
 	rec.attempts++
 	rec.alone = false
-	m.count("failed", 1)
+	m.count("failed")
 	m.bury(o.member, m.take(cid, o.member), rec, o.reason, o.err)
 	if key == "" {
 		return

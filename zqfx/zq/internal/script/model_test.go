@@ -238,12 +238,11 @@ func (m *model) block(key string, l lock) {
 	}
 }
 
-// count adds to a total that has a history.
-func (m *model) count(name string, n int64) {
-	m.stats[name] += n
-	if minute := m.now / 60_000_000; n != 0 {
-		m.history[fmt.Sprintf("%d %d%s", minute/60, minute%60, name[:1])] += n
-	}
+// count adds one to a total that has a history.
+func (m *model) count(name string) {
+	m.stats[name]++
+	minute := m.now / 60_000_000
+	m.history[fmt.Sprintf("%d %d%s", minute/60, minute%60, name[:1])]++
 }
 
 // forget drops all that is kept of a message that is over.
