@@ -109,6 +109,53 @@ func strangeBlocks(page source, programs []source) []string {
 	return found
 }
 
+var (
+	namedTest   = regexp.MustCompile("`(Test[A-Za-z0-9_]+)`")
+	definedTest = regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(`)
+)
+
+// A page that says which test proves something names one that is there.
+func TestTreeDocsNameTests(t *testing.T) {
+	t.Parallel()
+	files, defined := tree(t), map[string]bool{}
+	for _, s := range files {
+		if strings.HasSuffix(s.path, "_test.go") {
+			for _, m := range definedTest.FindAllStringSubmatch(s.text, -1) {
+				defined[m[1]] = true
+			}
+		}
+	}
+	if len(defined) < 100 {
+		t.Fatalf("%d tests found: a check of nothing passes", len(defined))
+	}
+	var offenders []string
+	for _, s := range files {
+		if s.is(".md") {
+			offenders = append(offenders, unknownTests(s, defined)...)
+		}
+	}
+	report(t, offenders)
+}
+
+func TestTreeDocsNameTestsCatches(t *testing.T) {
+	t.Parallel()
+	page := source{"docs/page.md", "`TestThere`, `TestGone` and `go test -run TestAny`"}
+	got := unknownTests(page, map[string]bool{"TestThere": true})
+	if diff := cmp.Diff([]string{"docs/page.md names the test TestGone"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func unknownTests(page source, defined map[string]bool) []string {
+	var found []string
+	for _, m := range namedTest.FindAllStringSubmatch(page.text, -1) {
+		if !defined[m[1]] {
+			found = append(found, page.path+" names the test "+m[1])
+		}
+	}
+	return found
+}
+
 func deadLinks(page source, exists map[string]bool) []string {
 	prose := codeSpan.ReplaceAllString(fence.ReplaceAllString(page.text, ""), "")
 	var found []string
