@@ -30,6 +30,7 @@ type machine struct {
 	claimable zset // before the step
 	silent    bool // the step may make something claimable without the wake-up marker
 	steps     int
+	older     bool           // an older library takes part: only what it knows is done, and looked at
 	reached   map[string]int // what happened, and how often
 }
 
@@ -64,7 +65,9 @@ func (x *machine) actions() map[string]func(*rapid.T) {
 	}
 	all := map[string]func(*rapid.T){"": x.check}
 	for name, do := range once {
-		all[name] = x.step(do)
+		if !x.older || slices.Contains(firstActions(), name) {
+			all[name] = x.step(do)
+		}
 	}
 	for name, do := range often {
 		for i := range 3 {
@@ -88,16 +91,39 @@ func (x *machine) check(t *rapid.T) {
 	if err != nil {
 		t.Fatalf("read: %v", err)
 	}
-	if diff := cmp.Diff(x.m.view().meaning(x.m.field), got.meaning(x.m.field)); diff != "" {
+	want := x.m.view()
+	if x.older {
+		want.Since, want.History, got.Since, got.History = nil, nil, nil, nil
+	}
+	if diff := cmp.Diff(want.meaning(x.m.field), got.meaning(x.m.field)); diff != "" {
 		t.Fatalf("the store differs (-model +redis):\n%s", diff)
 	}
-	seen, problems, err := x.s.set.Verify(x.s.ctx, x.s.run, x.s.names, 1000, 20)
+	seen, problems, err := x.verify()
 	if err != nil || len(problems) > 0 || int(seen) != len(x.m.messages) {
 		t.Fatalf("verify saw %d of %d messages: %v\n%s", seen, len(x.m.messages), err, strings.Join(problems, "\n"))
 	}
 	x.checkDepth(t)
 	x.checkWake(t)
 	x.tally()
+}
+
+// firstActions are those that the oldest library knows.
+func firstActions() []string {
+	return []string{
+		"enqueue again", "claim again", "ack windowed", "ack with", "dead", "give up", "mixed", "settle stale", "settle again",
+		"heartbeat", "reap", "pause", "replay", "remove dead", "resume key", "plain", "checkpoint", "flush scripts", "find", "keys",
+	}
+}
+
+// verify leaves out what an older library cannot keep right.
+func (x *machine) verify() (int64, []string, error) {
+	seen, problems, err := x.s.set.Verify(x.s.ctx, x.s.run, x.s.names, 1000, 20)
+	if x.older {
+		problems = slices.DeleteFunc(problems, func(p string) bool {
+			return strings.HasSuffix(p, " since nobody knows when") || strings.HasSuffix(p, " is free, but said to be blocked")
+		})
+	}
+	return seen, problems, err
 }
 
 // tally notes in which states the queue has been, so that a test can tell that it was everywhere.

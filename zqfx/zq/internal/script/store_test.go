@@ -23,11 +23,13 @@ end
 
 const clockKey = "test-clock"
 
+func virtualClockText() string { return strings.ReplaceAll(virtualClock, "clockKey", "'"+clockKey+"'") }
+
 // mutantDir names a directory whose scripts are tested in place of the built-in ones: see integration/mutants.
 const mutantDir = "ZQ_TEST_SCRIPTS"
 
 func virtualSet() *script.Set {
-	clock := strings.ReplaceAll(virtualClock, "clockKey", "'"+clockKey+"'")
+	clock := virtualClockText()
 	if dir := os.Getenv(mutantDir); dir != "" {
 		return script.FromDir(dir, clock)
 	}
